@@ -1,0 +1,70 @@
+"""Every error taciturn raises on purpose, and the exit code each one ends a command with.
+
+    TaciturnError                     1   a bug, or something nobody foresaw
+    ├── UsageError                    2   wrong argument, option or configuration
+    │   └── MissingExtra              2   an optional dependency is not installed
+    ├── DataError                     3   the input, or a folder taciturn wrote, cannot be used
+    │   └── MismatchError             3   a resumed run meets another corpus, plan or seed
+    ├── GuaranteeError                4   a guarantee is not met, or a certificate does not verify
+    └── Interrupted                 130   stopped by the user; a checkpoint was written
+
+A message names the thing, what was expected, what was found and the next step. It never quotes a record,
+a span or a secret: locations (file, line, record id) are enough to find them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TaciturnError(Exception):
+    """Base of all errors; ``exit_code`` is what the command line returns."""
+
+    exit_code = 1
+
+
+class UsageError(TaciturnError):
+    """A wrong argument, option or configuration value."""
+
+    exit_code = 2
+
+
+class MissingExtra(UsageError):
+    """An optional dependency is absent; the message carries the pip line that installs it."""
+
+    def __init__(self, package: str, extra: str) -> None:
+        super().__init__(f"{package} is not installed; it comes with: pip install 'taciturn[{extra}]'")
+
+
+class DataError(TaciturnError):
+    """Input that cannot be read, or a taciturn folder that is incomplete or damaged."""
+
+    exit_code = 3
+
+
+class MismatchError(DataError):
+    """What is resumed or compared does not belong together (other corpus, plan or seed)."""
+
+
+class GuaranteeError(TaciturnError):
+    """A guarantee is not met: spent ε above target, a certificate that does not verify, an attack above its bound."""
+
+    exit_code = 4
+
+
+class Interrupted(TaciturnError):
+    """The user stopped the work; the last checkpoint resumes it."""
+
+    exit_code = 130
+
+
+def nearest(word: str, choices: Iterable[str]) -> str:
+    """A hint naming the closest valid choice, or listing them all when none is close.
+
+    >>> nearest("emial", ["email", "phone"])
+    "did you mean 'email'?"
+    """
+    known = sorted(choices)
+    close = difflib.get_close_matches(word, known, n=1)
+    return f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(known)

@@ -1,0 +1,151 @@
+"""A recurrent language model that behaves like any other `transformers` causal language model.
+
+The shape CRT uses (Zhao, Li, Wang 2022, A.3): embedding 200, one LSTM layer of 200, a linear decoder.
+Importing this module registers it with the Auto classes, so an exported folder loads with `AutoModelForCausalLM`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from transformers import AutoConfig, AutoModelForCausalLM, GenerationMixin, PretrainedConfig, PreTrainedModel
+from transformers.utils import ModelOutput
+
+State = tuple[Tensor, Tensor]
+"""Hidden and cell state, each [layers, B, H]."""
+
+
+class LSTMConfig(PretrainedConfig):
+    """Sizes of an :class:`LSTMForCausalLM`; ``tie_word_embeddings`` needs ``embedding_size == hidden_size``."""
+
+    model_type = "taciturn_lstm"
+
+    def __init__(
+        self,
+        vocab_size: int = 8192,
+        embedding_size: int = 200,
+        hidden_size: int = 200,
+        num_layers: int = 1,
+        dropout: float = 0.0,
+        initializer_range: float = 0.1,
+        tie_word_embeddings: bool = False,
+        **kwargs: Any,
+    ) -> None:
+        if tie_word_embeddings and embedding_size != hidden_size:
+            raise ValueError(f"a tied LSTM needs embedding_size == hidden_size, got {embedding_size} and {hidden_size}")
+        self.vocab_size = vocab_size
+        self.embedding_size = embedding_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.num_hidden_layers = num_layers
+        self.dropout = dropout
+        self.initializer_range = initializer_range
+        super().__init__(tie_word_embeddings=tie_word_embeddings, **kwargs)
+
+
+@dataclass
+class LSTMOutput(ModelOutput):
+    """loss: scalar, when labels were given; logits: [B, T, V]; state: what the next call continues from."""
+
+    loss: Tensor | None = None
+    logits: Tensor | None = None
+    state: State | None = None
+
+
+class LSTMForCausalLM(PreTrainedModel, GenerationMixin):
+    """Embedding → dropout → one LSTM per layer → dropout → decoder.
+
+    Layers are separate one-layer ``nn.LSTM`` modules, so that per-record gradients have one rule. Padding belongs on
+    the right: a recurrent state has read everything to its left.
+    """
+
+    config_class = LSTMConfig
+    base_model_prefix = "lstm"
+    _tied_weights_keys = {"decoder.weight": "embedding.weight"}  # noqa: RUF012 — the name and type transformers reads
+
+    def __init__(self, config: LSTMConfig) -> None:
+        super().__init__(config)
+        self.embedding = nn.Embedding(config.vocab_size, config.embedding_size)
+        sizes = [config.embedding_size] + [config.hidden_size] * config.num_layers
+        self.layers = nn.ModuleList(nn.LSTM(a, b, batch_first=True) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
+        self.dropout = nn.Dropout(config.dropout)
+        self.post_init()
+
+    def _init_weights(self, module: nn.Module) -> None:
+        if isinstance(module, nn.Embedding | nn.Linear):
+            nn.init.uniform_(module.weight, -self.config.initializer_range, self.config.initializer_range)
+            if isinstance(module, nn.Linear) and module.bias is not None:
+                nn.init.zeros_(module.bias)
+        elif isinstance(module, nn.LSTM):
+            bound = module.hidden_size**-0.5
+            for name, parameter in module.named_parameters():
+                nn.init.uniform_(parameter, -bound, bound)
+                if name.startswith("bias_ih"):  # a forget gate that starts open (Jozefowicz et al. 2015)
+                    with torch.no_grad():
+                        parameter[module.hidden_size : 2 * module.hidden_size].fill_(1.0)
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.embedding
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.embedding = value
+
+    def get_output_embeddings(self) -> nn.Linear:
+        return self.decoder
+
+    def set_output_embeddings(self, value: nn.Linear) -> None:
+        self.decoder = value
+
+    def hidden(self, input_ids: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """Hidden states [B, T, H] before the decoder, and the state after the last token."""
+        y = self.dropout(self.embedding(input_ids))
+        h_out, c_out = [], []
+        for i, layer in enumerate(self.layers):
+            given = None if state is None else (state[0][i : i + 1], state[1][i : i + 1])
+            y, (h, c) = layer(y, given)
+            y = self.dropout(y)
+            h_out.append(h)
+            c_out.append(c)
+        return y, (torch.cat(h_out), torch.cat(c_out))
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        state: State | None = None,
+        **_: Any,
+    ) -> LSTMOutput:
+        """input_ids: [B, T]; attention_mask: [B, T], zeros on the right only; labels: [B, T], −100 ignored."""
+        if attention_mask is not None and not bool(attention_mask[:, 0].all()):
+            raise ValueError("LSTMForCausalLM needs padding on the right: set tokenizer.padding_side = 'right'")
+        y, state = self.hidden(input_ids, state)
+        logits = self.decoder(y)
+        loss = None
+        if labels is not None:
+            loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
+        return LSTMOutput(loss=loss, logits=logits, state=state)
+
+    # Generation: the state stands where a transformer has its cache.
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False
+
+    def prepare_inputs_for_generation(self, input_ids: Tensor, state: State | None = None, **_: Any) -> dict[str, Any]:
+        return {"input_ids": input_ids if state is None else input_ids[:, -1:], "state": state}
+
+    def _update_model_kwargs_for_generation(
+        self, outputs: LSTMOutput, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> dict[str, Any]:
+        model_kwargs = super()._update_model_kwargs_for_generation(outputs, model_kwargs, *args, **kwargs)
+        model_kwargs["state"] = outputs.state
+        return model_kwargs
+
+
+AutoConfig.register("taciturn_lstm", LSTMConfig, exist_ok=True)
+AutoModelForCausalLM.register(LSTMConfig, LSTMForCausalLM, exist_ok=True)

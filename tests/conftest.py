@@ -1,0 +1,21 @@
+"""What every test may ask for."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+
+SHARED = Path(__file__).resolve().parents[2] / "shared"
+
+
+@pytest.fixture(scope="session")
+def shared() -> Path:
+    """Folder of real corpora, small public models and reference values beside the checkout; absent in a plain clone."""
+    if not SHARED.is_dir():
+        pytest.skip("no ../shared folder beside this checkout: real corpora and reference values are not at hand")
+    return SHARED
