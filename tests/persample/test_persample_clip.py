@@ -21,8 +21,18 @@ V, MASK_ID = 61, 7
 
 def gpt2(tied: bool) -> nn.Module:
     config = AutoConfig.for_model(
-        "gpt2", vocab_size=V, n_embd=16, n_layer=2, n_head=2, n_positions=64, tie_word_embeddings=tied,
-        resid_pdrop=0.0, embd_pdrop=0.0, attn_pdrop=0.0, bos_token_id=0, eos_token_id=0,
+        "gpt2",
+        vocab_size=V,
+        n_embd=16,
+        n_layer=2,
+        n_head=2,
+        n_positions=64,
+        tie_word_embeddings=tied,
+        resid_pdrop=0.0,
+        embd_pdrop=0.0,
+        attn_pdrop=0.0,
+        bos_token_id=0,
+        eos_token_id=0,
     )
     return AutoModelForCausalLM.from_config(config)
 
@@ -90,7 +100,7 @@ def test_equals_the_one_by_one_loop(name: str, lengths: list[int], C: float) -> 
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_one_records_clipped_norm_never_exceeds_C(name: str) -> None:
+def test_one_records_clipped_norm_never_exceeds_the_bound(name: str) -> None:
     torch.manual_seed(2)
     model = MODELS[name]()
     for seed in range(20):
@@ -165,6 +175,7 @@ def test_a_raw_use_of_a_weight_is_refused_by_name() -> None:
 
 def test_a_layer_that_mixes_records_is_refused() -> None:
     model = nn.Linear(3, 3)
-    with captured(model, 4) as tape, pytest.raises(UsageError, match="mixes records"):
+    with captured(model, 4) as tape:
         y = model(torch.randn(4, 3).mean(0, keepdim=True))
-        clipped_sum(model, tape, y.sum(1).expand(4), 1.0, {})
+        with pytest.raises(UsageError, match="mixes records"):
+            clipped_sum(model, tape, y.sum(1).expand(4), 1.0, {})

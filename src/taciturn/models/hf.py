@@ -14,7 +14,7 @@ from taciturn.errors import DataError, UsageError
 from taciturn.models import lstm
 from taciturn.models.tokens import mask_id, save_tokenizer
 
-logging.disable_progress_bar()  # type: ignore[no-untyped-call] # one display per run: taciturn's own
+logging.disable_progress_bar()  # one display per run: taciturn's own
 
 
 def load_model(spec: str, tokenizer: Any, seed: int = 0, overrides: dict[str, Any] | None = None) -> Any:
@@ -29,7 +29,7 @@ def load_model(spec: str, tokenizer: Any, seed: int = 0, overrides: dict[str, An
     overrides = overrides or {}
     torch.manual_seed(seed)
     if spec == "lstm":
-        return lstm.LSTMForCausalLM(lstm.LSTMConfig(vocab_size=len(tokenizer), **_special(tokenizer), **overrides))
+        return lstm.LSTMForCausalLM(lstm.LSTMConfig(**{"vocab_size": len(tokenizer), **_special(tokenizer), **overrides}))
     try:
         if spec.endswith(".json"):
             raw = json.loads(Path(spec).read_text())
@@ -76,7 +76,7 @@ def load_exported(folder: Path) -> tuple[Any, Any]:
     return model.eval(), AutoTokenizer.from_pretrained(str(folder))
 
 
-def _special(tokenizer: Any) -> dict[str, int | None]:
+def _special(tokenizer: Any) -> dict[str, Any]:
     return {"eos_token_id": tokenizer.eos_token_id, "bos_token_id": tokenizer.bos_token_id}
 
 

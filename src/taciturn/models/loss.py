@@ -45,9 +45,7 @@ def collate(tokens: Tokens, rows: NDArray[np.int64], mask: int, device: torch.de
     )
 
 
-def microbatches(
-    rows: NDArray[np.int64], lengths: NDArray[np.int64], token_budget: int
-) -> list[NDArray[np.int64]]:
+def microbatches(rows: NDArray[np.int64], lengths: NDArray[np.int64], token_budget: int) -> list[NDArray[np.int64]]:
     """Cut a logical batch into physical ones of at most ``token_budget`` padded tokens, shortest records first.
 
     The update is a sum over records, so neither the order nor the cut can change it.

@@ -132,7 +132,7 @@ def encode_all(tokenizer: Any, texts: Sequence[str], max_length: int | None = No
 
 def targets(ids: NDArray[np.int32], mask: int) -> NDArray[np.bool_]:
     """Which positions are scored (same shape as ``ids``): all but the first, and never `<MASK>`."""
-    scored = ids != mask
+    scored: NDArray[np.bool_] = ids != mask
     scored[..., 0] = False
     return scored
 
@@ -142,9 +142,7 @@ def _sequences(tokenizer: Any, texts: Sequence[str], chunk: int) -> Iterator[NDA
     for first in range(0, len(texts), chunk):
         split = [text.split(MASK) for text in texts[first : first + chunk]]
         pieces = [piece for row in split for piece in row]
-        coded = iter(
-            tokenizer(pieces, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
-        )
+        coded = iter(tokenizer(pieces, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"])
         for row in split:
             ids = [start]
             for i in range(len(row)):

@@ -62,15 +62,15 @@ def check_supported(model: nn.Module) -> None:
     ]
     if unknown:
         raise UsageError(
-            "no per-record gradient rule for: " + ", ".join(unknown[:8]) + (", …" if len(unknown) > 8 else "")
+            "no per-record gradient rule for: "
+            + ", ".join(unknown[:8])
+            + (", …" if len(unknown) > 8 else "")
             + ". Rules exist for Linear, Conv1D, Embedding, LayerNorm and one-layer LSTM; freeze the others "
             "(requires_grad_(False)) or choose another model"
         )
 
 
-def clipped_sum(
-    model: nn.Module, tape: Tape, losses_B: Tensor, C: float, into: dict[nn.Parameter, Tensor]
-) -> Tensor:
+def clipped_sum(model: nn.Module, tape: Tape, losses_B: Tensor, C: float, into: dict[nn.Parameter, Tensor]) -> Tensor:
     """Add Σ_b c_b·∇losses_b to ``into`` and return the unclipped norms ‖∇losses_b‖, [B].
 
     Must run inside :func:`captured`, right after the forward pass that made ``losses_B``. Raises UsageError when a
@@ -84,7 +84,9 @@ def clipped_sum(
     with torch.no_grad():
         norms = _squared_norms(tape).clamp_min_(0).sqrt_()
         if not bool(norms.isfinite().all()):
-            raise TaciturnError("a per-record gradient is not finite: lower the learning rate, or check the model's weights")
+            raise TaciturnError(
+                "a per-record gradient is not finite: lower the learning rate, or check the model's weights"
+            )
         c = (C / (norms * SAFETY)).clamp_max_(1.0)
         while tape.uses:  # release what each use holds as soon as it is summed
             use = tape.uses.pop()
@@ -119,7 +121,10 @@ def _squared_norms(tape: Tape) -> Tensor:
 def _has_rule(module: nn.Module) -> bool:
     if isinstance(module, nn.LSTM):
         return (
-            module.num_layers == 1 and not module.bidirectional and module.batch_first and module.bias
+            module.num_layers == 1
+            and not module.bidirectional
+            and module.batch_first
+            and module.bias
             and not module.proj_size
         )
     if isinstance(module, nn.LayerNorm):

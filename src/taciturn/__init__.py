@@ -1,0 +1,45 @@
+"""taciturn: language models that keep secrets.
+
+Importing this package imports none of torch, transformers or pyarrow; each name below is loaded when it is used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_WHERE = {
+    "read": "taciturn.text.readers",
+    "policy": "taciturn.screen.policies",
+    "screen": "taciturn.screen.screening",
+    "load_screened": "taciturn.screen.screened",
+    "plan": "taciturn.api",
+    "train": "taciturn.api",
+    "audit": "taciturn.api",
+    "report": "taciturn.api",
+    "verify": "taciturn.privacy.verify",
+    "simulate": "taciturn.data.customersim",
+}
+__all__ = [*_WHERE, "__version__"]
+
+if TYPE_CHECKING:
+    from taciturn.api import audit, plan, report, train
+    from taciturn.data.customersim import simulate
+    from taciturn.privacy.verify import verify
+    from taciturn.screen.policies import policy
+    from taciturn.screen.screened import load as load_screened
+    from taciturn.screen.screening import screen
+    from taciturn.text.readers import read
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'taciturn' has no attribute {name!r}")
+    module = import_module(_WHERE[name])
+    return getattr(module, "load" if name == "load_screened" else name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,26 @@
+"""taciturn export: the model as a folder for others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from taciturn.cli.options import Json
+
+
+def export(run: Path, *, output: Annotated[Path, Parameter(name=["--output", "-o"])], json: Json = False) -> None:
+    """Write weights, tokenizer, model card and certificate; the folder is loaded and compared before success is said.
+
+    Example: `taciturn export runs/mail -o model/`, then `AutoModelForCausalLM.from_pretrained("model/")`
+    """
+    from taciturn.cli.show import as_json, talk
+    from taciturn.report.export import export as write
+
+    difference = write(run, output)
+    talk.print(
+        f"{output} loads with AutoModelForCausalLM.from_pretrained; its loss differs by {difference:.1e} at most"
+    )
+    if json:
+        as_json({"model": str(output), "loss_difference": difference})

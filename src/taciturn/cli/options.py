@@ -1,0 +1,45 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import tomllib
+from typing import Annotated, Any
+
+from cyclopts import Parameter
+
+from taciturn.errors import UsageError
+
+Json = Annotated[bool, Parameter(help="result as JSON on standard output", negative="")]
+
+
+def assign(raw: dict[str, Any], settings: tuple[str, ...]) -> dict[str, Any]:
+    """``raw`` with dotted KEY=VALUE settings applied; values are read as TOML, bare words as strings.
+
+    >>> assign({"a": {"b": 1}}, ("a.c=2", "a.name=adamw"))
+    {'a': {'b': 1, 'c': 2, 'name': 'adamw'}}
+    """
+    for setting in settings:
+        key, equals, text = setting.partition("=")
+        if not equals or not key:
+            raise UsageError(f"--set {setting!r}: expected KEY=VALUE, e.g. options.private.steps=300")
+        *path, last = key.split(".")
+        here = raw
+        for part in path:
+            here = here.setdefault(part, {})
+            if not isinstance(here, dict):
+                raise UsageError(f"--set {key}: {part!r} is a value, not a table")
+        here[last] = value(text)
+    return raw
+
+
+def value(text: str) -> Any:
+    """A TOML value, or the text itself when it is none."""
+    try:
+        return tomllib.loads(f"x = {text}")["x"]
+    except tomllib.TOMLDecodeError:
+        return text
+
+
+def comma(names: str) -> list[str]:
+    """A comma-separated list, blanks ignored."""
+    return [name.strip() for name in names.split(",") if name.strip()]

@@ -1,0 +1,83 @@
+"""taciturn plan: what a run would be, before anything is trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from taciturn.cli.options import Json, assign
+
+
+def plan(
+    mechanism: Literal["crt", "dpsgd", "redacted", "sgd"],
+    corpus: Path,
+    *,
+    model: str = "lstm",
+    tokenizer: str = "auto",
+    epsilon: float | None = None,
+    delta: float | None = None,
+    valid: Annotated[
+        tuple[str, ...], Parameter(help="held-out files for perplexity; no training secrets in them")
+    ] = (),
+    set_: Annotated[
+        tuple[str, ...], Parameter(name=["--set", "-s"], help="KEY=VALUE of run.toml, e.g. options.private.steps=300")
+    ] = (),
+    output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="where to write run.toml")] = None,
+    json: Json = False,
+) -> None:
+    """Work out phases, σ, sampling rate, steps and ε for a mechanism on a screened corpus; trains nothing.
+
+    Example: `taciturn plan crt screened/ --model gpt2 --epsilon 3 --delta 8e-5 -o run.toml`
+    """
+    from taciturn.cli.show import as_json, talk
+    from taciturn.mechanisms.config import parse
+    from taciturn.mechanisms.run import RunConfig, make_plan, save_config
+    from taciturn.screen.screened import load
+
+    raw: dict[str, Any] = {
+        "mechanism": mechanism,
+        "corpus": str(corpus.resolve()),
+        "model": {"name": model, "tokenizer": tokenizer},
+        "epsilon": epsilon,
+        "delta": delta,
+        "train": {"valid": [str(Path(v).resolve()) for v in valid]},
+    }
+    config = parse(RunConfig, assign(raw, set_), "plan")
+    made = make_plan(config, load(corpus))
+    if output is not None:
+        save_config(config, output)
+        talk.print(f"wrote {output}; next: taciturn train {output} -o runs/NAME")
+    if json:
+        as_json(made.to_json())
+        return
+    show_plan(made)
+
+
+def show_plan(made: Any) -> None:
+    """Print a plan as a table, with what it costs."""
+    from taciturn.cli.show import number, out, table
+    from taciturn.mechanisms.cost import spent
+
+    rows = []
+    for phase in made.phases:
+        event = phase.event
+        private = phase.private
+        rows.append(
+            (
+                phase.name,
+                "+".join(phase.reads),
+                f"{phase.records:,}",
+                f"{made.steps_of(phase):,}",
+                number(getattr(event, "rate", None)),
+                number(getattr(event, "noise_multiplier", None), 4),
+                number(phase.rule.clip) if private else "–",
+                f"{phase.optimiser.name} {phase.optimiser.lr:g}",
+            )
+        )
+    columns = ("phase", "reads", "records", "steps", "rate q", "noise σ", "clip C", "optimiser")
+    out.print(table(f"{made.mechanism} on {made.model.name}", columns, rows))
+    if made.target_delta is not None:
+        for line in spent(made):
+            out.print(line)

@@ -1,0 +1,97 @@
+"""What the configuration of a run may say, shared by every mechanism; unknown keys are errors that name the nearest."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from taciturn.errors import UsageError, nearest
+from taciturn.privacy.calibrate import noise_multiplier as calibrated
+from taciturn.train.plan import Optimiser
+
+Config = TypeVar("Config", bound=BaseModel)
+
+
+class Strict(BaseModel):
+    """A table of a configuration file."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class OptimiserConfig(Strict):
+    """See :class:`taciturn.train.plan.Optimiser`."""
+
+    name: Literal["sgd", "adamw"] = "adamw"
+    lr: float = Field(1e-3, gt=0)
+    momentum: float = Field(0.0, ge=0, lt=1)
+    weight_decay: float = Field(0.0, ge=0)
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup: float = Field(0.0, ge=0, lt=1)
+    max_grad_norm: float | None = Field(None, gt=0)
+
+    def build(self) -> Optimiser:
+        return Optimiser(**self.model_dump())
+
+
+class PublicSteps(Strict):
+    """Noiseless training: epochs over the readable text in shuffled minibatches."""
+
+    epochs: int = Field(3, ge=1)
+    batch_size: int = Field(32, ge=1)
+    optimiser: OptimiserConfig = OptimiserConfig(lr=1e-3, max_grad_norm=1.0)
+
+
+class PrivateSteps(Strict):
+    """DP-SGD. rate: Poisson rate, else ``batch``/N. steps: in the whole run. noise_multiplier: σ, else calibrated to ε."""
+
+    batch: int = Field(256, ge=1)
+    rate: float | None = Field(None, gt=0, le=1)
+    steps: int = Field(200, ge=1)
+    clip: float = Field(1.0, gt=0)
+    noise_multiplier: float | None = Field(None, gt=0)
+    optimiser: OptimiserConfig = OptimiserConfig(lr=1e-3)
+
+    def sampling_rate(self, records: int) -> float:
+        """q; a function of the number of records only, which a secret cannot change."""
+        return self.rate if self.rate is not None else min(1.0, self.batch / max(records, 1))
+
+    def noise(self, records: int, steps: int, epsilon: float | None, delta: float | None, relation: str) -> float:
+        """σ as given, or the smallest that keeps ``steps`` steps within (ε, δ)."""
+        if self.noise_multiplier is not None:
+            return self.noise_multiplier
+        if epsilon is None or delta is None:
+            raise UsageError("give epsilon and delta to calibrate the noise to, or a noise_multiplier")
+        return calibrated(epsilon, delta, self.sampling_rate(records), steps, relation)  # type: ignore[arg-type]
+
+
+def parse(model: type[Config], raw: dict[str, Any], where: str) -> Config:
+    """Validate one table; errors name the key, what was found, and the nearest known key."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        problems = []
+        for e in error.errors(include_url=False):
+            path = ".".join(str(part) for part in e["loc"])
+            if e["type"] == "extra_forbidden":
+                known = _known(model, e["loc"][:-1])
+                problems.append(f"unknown key {path!r} ({nearest(str(e['loc'][-1]), known)})")
+            else:
+                problems.append(f"{path}: {e['msg']}, found {e['input']!r}")
+        raise UsageError(f"{where}: " + "; ".join(problems)) from None
+
+
+def _known(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
+    here: Any = model
+    for part in path:
+        field = getattr(here, "model_fields", {}).get(part)
+        here = field.annotation if field is not None else here
+    return list(getattr(here, "model_fields", {}))
+
+
+def existing(path: Path, what: str) -> Path:
+    """``path`` if it is there, else a UsageError that says what was expected."""
+    if not path.exists():
+        raise UsageError(f"{path}: no such {what}")
+    return path

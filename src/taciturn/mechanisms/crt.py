@@ -1,0 +1,68 @@
+"""Confidentially Redacted Training (Zhao, Li, Wang 2022, Algorithm 1), and our two changes to it.
+
+Skeletons: the noiseless phase also trains on every private record with all that π or π_c marks masked; both neighbours
+have the same skeletons, so this is free (docs/guarantees.md, "Skeletons"). Order: public epochs first, then all private
+steps, beside the paper's alternation; composition does not see the order.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from taciturn.errors import DataError, UsageError
+from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
+from taciturn.screen.screened import ScreenedCorpus
+from taciturn.train.plan import ClipNoise, Model, Part, Phase, Plain, Plan, Poisson, Seeds, Shuffle, epoch_steps
+
+SUMMARY = "plain steps on public text, DP-SGD on private records; confidentiality for every secret"
+
+
+class Config(Strict):
+    """public: the noiseless phase; private: the noised one. ``steps`` and ``epochs`` count the whole run."""
+
+    skeletons: bool = True
+    schedule: Literal["public-first", "alternate"] = "public-first"
+    public: PublicSteps = PublicSteps()
+    private: PrivateSteps = PrivateSteps()
+
+
+def plan(
+    screened: ScreenedCorpus,
+    config: Config,
+    model: Model,
+    seeds: Seeds,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Plan:
+    """[plain phase on public text, DP-SGD phase on private records] × rounds; minibatches are never mixed."""
+    open_text: tuple[Part, ...] = ("public", "skeletons") if config.skeletons else ("public",)
+    n_open = sum(len(screened.texts(part)) for part in open_text)
+    n_private = len(screened.texts("private"))
+    if not n_private:
+        raise DataError("the screened corpus has no private record: CRT has nothing to protect; check the policies")
+    rounds = config.public.epochs if config.schedule == "alternate" else 1
+    if config.private.steps % rounds:
+        raise UsageError(f"private.steps = {config.private.steps} cannot be shared by {rounds} alternating rounds")
+    shuffle = Shuffle(config.public.batch_size)
+    public = Phase(  # line 6
+        "public",
+        open_text,
+        n_open,
+        shuffle,
+        Plain(),
+        config.public.epochs * epoch_steps(n_open, shuffle) // rounds,
+        config.public.optimiser.build(),
+    )
+    sigma = config.private.noise(n_private, config.private.steps, epsilon, delta, "substitution")
+    private = Phase(  # line 7
+        "private",
+        ("private",),
+        n_private,
+        Poisson(config.private.sampling_rate(n_private)),
+        ClipNoise(config.private.clip, sigma),
+        config.private.steps // rounds,
+        config.private.optimiser.build(),
+    )
+    phases = (public, private) if n_open else (private,)
+    return Plan("crt", phases, rounds, model, seeds, screened.key, epsilon, delta)

@@ -1,0 +1,42 @@
+"""DP-SGD on every record (Abadi et al. 2016): the blanket protection CRT is compared with."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from taciturn.mechanisms.config import PrivateSteps
+from taciturn.screen.screened import ScreenedCorpus
+from taciturn.train.plan import ClipNoise, Model, Phase, Plan, Poisson, Seeds
+
+SUMMARY = "DP-SGD on every record; protects everything, costs the most"
+
+
+class Config(PrivateSteps):
+    """reads: the original text, or the redacted one (then a detected secret costs nothing at all)."""
+
+    reads: Literal["original", "redacted"] = "original"
+
+
+def plan(
+    screened: ScreenedCorpus,
+    config: Config,
+    model: Model,
+    seeds: Seeds,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+) -> Plan:
+    """One clipped and noised phase over all records."""
+    records = len(screened.texts(config.reads))
+    rate = config.sampling_rate(records)
+    sigma = config.noise(records, config.steps, epsilon, delta, "substitution")
+    phase = Phase(
+        "private",
+        (config.reads,),
+        records,
+        Poisson(rate),
+        ClipNoise(config.clip, sigma),
+        config.steps,
+        config.optimiser.build(),
+    )
+    return Plan("dpsgd", (phase,), 1, model, seeds, screened.key, epsilon, delta)

@@ -1,0 +1,48 @@
+"""What a screened corpus and a plan say about a run, as the plain numbers the theorems take."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from taciturn.privacy.evidence import Evidence
+from taciturn.screen.screened import ScreenedCorpus
+from taciturn.train.plan import Plan
+
+DEFAULT_DELTA = 1e-5
+
+INVARIANT = ("documents", "read", "public", "private", "quarantined", "blank", "skeletons")
+"""Counts that are the same for both neighbours, so a certificate may be published with them; the number of spans found,
+say, is not one of them."""
+
+
+def evidence(plan: Plan, screened: ScreenedCorpus) -> Evidence:
+    """The evidence of a run of ``plan`` on ``screened``; δ is the target's, else 1e-5."""
+    manifest, counts = screened.manifest, screened.counts
+    reads = {part for phase in plan.phases for part in phase.reads}
+    labelled = counts.gold_spans
+    return Evidence(
+        delta=plan.target_delta or DEFAULT_DELTA,
+        redacted="original" not in reads,
+        all_private=manifest.policies.conservative.covers_all,
+        skeletons="skeletons" in reads,
+        order=manifest.order,  # type: ignore[arg-type]
+        dedup=manifest.dedup,  # type: ignore[arg-type]
+        labelled=labelled,
+        missed_by_pi=counts.gold_missed_by_pi if labelled else None,
+        missed_by_both=counts.gold_missed_by_both if labelled else None,
+        records_per_user=_records_per_user(plan, screened),
+        spans_not_stable=counts.spans_undetected_after_check,
+        seeded_noise=plan.seeds.noise is not None,
+        dial=manifest.miss_rate or None,
+        counts={name: getattr(counts, name) for name in INVARIANT},
+    )
+
+
+def _records_per_user(plan: Plan, screened: ScreenedCorpus) -> int | None:
+    """The most protected records one user has; None when the input names no users."""
+    users, parts = screened.table["user"].to_pylist(), screened.table["part"].to_pylist()
+    everything = plan.mechanism != "crt"
+    held = Counter(
+        u for u, part in zip(users, parts, strict=True) if u is not None and (everything or part == "private")
+    )
+    return max(held.values(), default=None) if held else None

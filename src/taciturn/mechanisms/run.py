@@ -1,0 +1,237 @@
+"""A run: configuration in, folder out. Plan, train, export; the folder is all that later steps need.
+
+run.toml       the configuration, complete          plan.json      what it came to: phases, events, steps
+ledger.jsonl   every step's event                   metrics.jsonl  numbers per step
+evidence.json  what the guarantee rests on          model/         the exported model
+checkpoints/   (mode 0700) to resume from
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tomllib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+from pydantic import Field
+
+from taciturn.errors import DataError, MismatchError, UsageError, nearest
+from taciturn.mechanisms import MECHANISMS
+from taciturn.mechanisms.config import Strict, existing, parse
+from taciturn.mechanisms.cost import running
+from taciturn.mechanisms.evidence import evidence
+from taciturn.screen.screened import ScreenedCorpus
+from taciturn.screen.screened import load as load_screened
+from taciturn.text.document import Record
+from taciturn.text.files import write_bytes, write_text
+from taciturn.text.readers import read
+from taciturn.text.segment import split
+from taciturn.train.plan import Model, Plan, Seeds
+
+DEFAULT_MAX_LENGTH = 512
+
+
+class ModelConfig(Strict):
+    """name: lstm, a config.json, a folder or a hub name; tokenizer: auto, bytes, bpe:N or a folder."""
+
+    name: str
+    tokenizer: str = "auto"
+    max_length: int | None = Field(None, ge=3)
+    options: dict[str, Any] = Field(default_factory=dict)
+
+
+class SeedsConfig(Strict):
+    """noise = "os" (the default) takes noise and private sampling from the operating system's entropy."""
+
+    model: int = 0
+    data: int = 0
+    noise: int | str = "os"
+
+
+class TrainConfig(Strict):
+    """How to run; nothing here changes an update. valid: held-out files, which must not hold training secrets."""
+
+    token_budget: int = Field(8192, ge=16)
+    checkpoint_steps: int = Field(500, ge=1)
+    checkpoint_seconds: float = Field(300.0, gt=0)
+    evaluations: int = Field(8, ge=0)
+    valid: tuple[str, ...] = ()
+    valid_text: str = "text"
+    valid_limit: int = Field(2000, ge=1)
+
+
+class RunConfig(Strict):
+    """run.toml. The mechanism's own options stand in ``options``."""
+
+    mechanism: str
+    corpus: Path
+    model: ModelConfig
+    epsilon: float | None = Field(None, gt=0)
+    delta: float | None = Field(None, gt=0, lt=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+    seeds: SeedsConfig = SeedsConfig()
+    train: TrainConfig = TrainConfig()
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A run folder. ``plan`` is what was run; ``finished`` says whether the model was exported."""
+
+    folder: Path
+
+    @property
+    def plan(self) -> dict[str, Any]:
+        data = json.loads(existing(self.folder / "plan.json", "plan; is this a run folder?").read_text())
+        assert isinstance(data, dict)
+        return data
+
+    @property
+    def config(self) -> RunConfig:
+        return load_config(self.folder / "run.toml")
+
+    @property
+    def model_folder(self) -> Path:
+        folder = self.folder / "model"
+        if not folder.is_dir():
+            raise DataError(f"{self.folder} holds no finished model: continue it with taciturn train --resume")
+        return folder
+
+    def model(self) -> tuple[Any, Any]:
+        """(model, tokenizer), in evaluation mode."""
+        from taciturn.models.hf import load_exported
+
+        return load_exported(self.model_folder)
+
+
+def mechanism(name: str) -> Any:
+    """The module of a mechanism: Config, plan, SUMMARY."""
+    if name not in MECHANISMS:
+        raise UsageError(f"unknown mechanism {name!r}: {nearest(name, MECHANISMS)}")
+    return import_module(f"taciturn.mechanisms.{name}")
+
+
+def load_config(path: Path) -> RunConfig:
+    """Read run.toml; UsageError names a wrong key, its file and the nearest known one."""
+    try:
+        raw = tomllib.loads(existing(path, "configuration file").read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: not valid TOML ({error})") from None
+    return parse(RunConfig, raw, str(path))
+
+
+def save_config(config: RunConfig, path: Path) -> None:
+    """Write the complete configuration, defaults spelled out."""
+    options = parse(mechanism(config.mechanism).Config, config.options, "options").model_dump(mode="json")
+    data = {**config.model_dump(mode="json"), "options": options}
+    write_text(path, tomli_w.dumps(_without_none(data)))
+
+
+def make_plan(config: RunConfig, screened: ScreenedCorpus, salt: bytes = b"") -> Plan:
+    """The plan a configuration comes to on this corpus; pure, and calibrates the noise when no σ is given.
+
+    The plan is published with the certificate and names the corpus by a hash under ``salt``: the content key itself
+    depends on every secret, so whoever knows the rest of the text could test guesses against it.
+    """
+    module = mechanism(config.mechanism)
+    options = parse(module.Config, config.options, f"options of {config.mechanism}")
+    noise = config.seeds.noise
+    if isinstance(noise, str) and noise != "os":
+        raise UsageError(f'seeds.noise: expected "os" or a number, found {noise!r}')
+    seeds = Seeds(config.seeds.model, config.seeds.data, None if isinstance(noise, str) else noise)
+    model = Model(config.model.name, config.model.tokenizer, config.model.max_length, config.model.options)
+    made = module.plan(screened, options, model, seeds, epsilon=config.epsilon, delta=config.delta)
+    assert isinstance(made, Plan)
+    blinded = hashlib.blake2b(made.corpus_key.encode(), key=salt, digest_size=16).hexdigest()
+    return replace(made, corpus_key=blinded)
+
+
+def train(
+    config: RunConfig,
+    out: Path,
+    *,
+    screened: ScreenedCorpus | None = None,
+    valid: Sequence[Record] | None = None,
+    resume: bool = False,
+    notify: Callable[[Any], None] = lambda _: None,
+) -> Run:
+    """Plan, train and export into ``out``. With ``resume``, go on from the newest checkpoint; the corpus, the plan and
+    the seeds must be those the run began with (MismatchError names what changed)."""
+    from taciturn.models.hf import context_length, export, load_model
+    from taciturn.models.tokens import encode_all, load_tokenizer
+    from taciturn.train.engine import Options, fit
+
+    screened = screened if screened is not None else load_screened(config.corpus)
+    if not resume and (out / "plan.json").exists():
+        raise DataError(f"{out} already holds a run: continue it with --resume, or name another folder")
+    plan = make_plan(config, screened, _salt(out, resume))
+    if resume:
+        _same_plan(plan, out)
+    tokenizer = load_tokenizer(plan.model.tokenizer, plan.model.name, _public_texts(plan, screened))
+    model = load_model(plan.model.name, tokenizer, plan.seeds.model, plan.model.options)
+    limit = plan.model.max_length or min(context_length(model) or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
+    data = {
+        phase.name: encode_all(tokenizer, [t for part in phase.reads for t in screened.texts(part)], limit)
+        for phase in plan.phases
+    }
+    if valid is None:
+        valid = held_out(config.train, screened.manifest.unit)
+    if not resume:
+        save_config(config, out / "run.toml")
+        write_text(out / "plan.json", json.dumps(plan.to_json(), indent=1, sort_keys=True))
+        write_text(out / "evidence.json", json.dumps(evidence(plan, screened).to_json(), indent=1, sort_keys=True))
+    options = Options(
+        config.train.token_budget,
+        config.train.checkpoint_steps,
+        config.train.checkpoint_seconds,
+        config.train.evaluations,
+        [record.body for record in valid],
+        limit,
+    )
+    fit(plan, model, tokenizer, data, out, options, resume=resume, spent=running(plan), notify=notify)
+    export(model, tokenizer, out / "model")
+    return Run(out)
+
+
+def held_out(config: TrainConfig, unit: Any) -> list[Record]:
+    """The validation records a configuration names, at most ``valid_limit`` of them."""
+    if not config.valid:
+        return []
+    documents = read(*config.valid, text=config.valid_text).documents()
+    records = [record for document in documents for record in split(document, unit)]
+    return records[: config.valid_limit]
+
+
+def _public_texts(plan: Plan, screened: ScreenedCorpus) -> list[str]:
+    return screened.texts("public") if plan.model.tokenizer.startswith("bpe:") else []
+
+
+def _salt(out: Path, resume: bool) -> bytes:
+    """The secret salt of a run's corpus key, kept beside the checkpoints (mode 0600)."""
+    path = out / "checkpoints" / "corpus.salt"
+    if not resume:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        write_bytes(path, os.urandom(32), 0o600)
+    return existing(path, "run to resume").read_bytes()
+
+
+def _same_plan(plan: Plan, out: Path) -> None:
+    before = Run(out).plan
+    now = json.loads(json.dumps(plan.to_json()))
+    changed = sorted(key for key in now.keys() | before.keys() if now.get(key) != before.get(key))
+    if changed:
+        raise MismatchError(
+            f"{out} was begun with another {', '.join(changed)}: resume needs the corpus, configuration and seeds the run "
+            "began with; train into a new folder instead"
+        )
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_none(v) for k, v in value.items() if v is not None}
+    return value

@@ -1,0 +1,32 @@
+"""Ordinary training on the text as it is: the unprotected baseline (CRT 4, "Non-private")."""
+
+from __future__ import annotations
+
+from taciturn.mechanisms.config import PublicSteps
+from taciturn.screen.screened import ScreenedCorpus
+from taciturn.train.plan import Model, Part, Phase, Plain, Plan, Seeds, Shuffle, epoch_steps
+
+SUMMARY = "ordinary training on the original text; no protection"
+
+
+class Config(PublicSteps):
+    """Epochs, batch size and optimiser."""
+
+
+def plan(
+    screened: ScreenedCorpus,
+    config: Config,
+    model: Model,
+    seeds: Seeds,
+    *,
+    epsilon: float | None = None,
+    delta: float | None = None,
+    name: str = "sgd",
+    reads: Part = "original",
+) -> Plan:
+    """One plain phase over ``reads``."""
+    records = len(screened.texts(reads))
+    sampler = Shuffle(config.batch_size)
+    steps = config.epochs * epoch_steps(records, sampler)
+    phase = Phase("plain", (reads,), records, sampler, Plain(), steps, config.optimiser.build())
+    return Plan(name, (phase,), 1, model, seeds, screened.key, epsilon, delta)
