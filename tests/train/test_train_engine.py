@@ -18,10 +18,13 @@ import torch
 from scipy import stats
 
 from taciturn.errors import DataError, Interrupted, MismatchError, TaciturnError, UsageError
+from taciturn.models.evaluate import HeldOut
 from taciturn.models.hf import load_model
-from taciturn.models.tokens import MASK, Tokens, byte_tokenizer, encode_all, mask_id
+from taciturn.models.tokens import Tokens, byte_tokenizer, encode_all, mask_id
 from taciturn.privacy.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.ledger import Ledger
+from taciturn.text.document import MASK, Record
+from taciturn.text.spans import Span
 from taciturn.train import checkpoint
 from taciturn.train.engine import Options, Progress, fit
 from taciturn.train.noise import SecretSource
@@ -44,6 +47,7 @@ from taciturn.train.sampling import draw
 TOKENIZER = byte_tokenizer()
 TEXTS = [f"record {i} says {'hello ' * (i % 5)}" for i in range(24)] + [MASK]
 DATA = encode_all(TOKENIZER, TEXTS)
+VALID = HeldOut.of(TOKENIZER, [Record("v#0", "v", 0, 9, "some text", gold=(Span(0, 4),))])
 SGD = Optimiser("sgd", 0.5)
 
 
@@ -65,7 +69,7 @@ def plan(*phases: Phase, repeat: int = 2, noise: int | None = 5) -> Plan:
 
 def run(p: Plan, out: Path, **how: Any) -> Any:
     m = model(p.seeds.model)
-    options = how.pop("options", Options(checkpoint_steps=4, valid=TEXTS[:3]))
+    options = how.pop("options", Options(checkpoint_steps=4, valid=VALID))
     fit(p, m, TOKENIZER, {phase.name: DATA for phase in p.phases}, out, options, **how)
     return m
 

@@ -64,8 +64,8 @@ def training(label: str, target: float | None = None) -> Iterator[Callable[[Any]
                 shown["loss"] = f"loss {p.loss:.3f}"
             elif p.step.phase.private:
                 shown.pop("loss", None)
-            if p.perplexity is not None:
-                shown["valid"] = f"valid {p.perplexity:.2f}"
+            if p.utility is not None:
+                shown["valid"] = f"valid {p.utility.perplexity_outside:.2f}"
             if p.epsilon is not None:
                 shown["ε"] = f"ε {p.epsilon:.2f}" + (f" of {target:g}" if target else "")
             progress.update(
@@ -81,8 +81,8 @@ def training(label: str, target: float | None = None) -> Iterator[Callable[[Any]
 
 def _lines(label: str) -> Callable[[Any], None]:
     def notify(p: Any) -> None:
-        if p.perplexity is not None or p.step.number + 1 == p.total:
-            valid = "" if p.perplexity is None else f", valid perplexity {p.perplexity:.2f}"
+        if p.utility is not None or p.step.number + 1 == p.total:
+            valid = "" if p.utility is None else f", perplexity outside secrets {p.utility.perplexity_outside:.2f}"
             spent = "" if p.epsilon is None else f", ε {p.epsilon:.2f}"
             talk.print(
                 f"{label}: step {p.step.number + 1}/{p.total} ({p.step.phase.name}){valid}{spent}, {p.seconds:.0f} s"

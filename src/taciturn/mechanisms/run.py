@@ -162,6 +162,7 @@ def train(
 ) -> Run:
     """Plan, train and export into ``out``. With ``resume``, go on from the newest checkpoint; the corpus, the plan and
     the seeds must be those the run began with (MismatchError names what changed)."""
+    from taciturn.models.evaluate import HeldOut
     from taciturn.models.hf import context_length, export, load_model
     from taciturn.models.tokens import encode_all, load_tokenizer
     from taciturn.train.engine import Options, fit
@@ -190,8 +191,7 @@ def train(
         config.train.checkpoint_steps,
         config.train.checkpoint_seconds,
         config.train.evaluations,
-        [record.body for record in valid],
-        limit,
+        HeldOut.of(tokenizer, valid, limit) if valid else None,
     )
     fit(plan, model, tokenizer, data, out, options, resume=resume, spent=running(plan), notify=notify)
     export(model, tokenizer, out / "model")

@@ -6,7 +6,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 from taciturn.errors import DataError, Interrupted, TaciturnError
-from taciturn.models.loss import perplexity
+from taciturn.models.evaluate import HeldOut, Utility
 from taciturn.models.tokens import Tokens, mask_id
 from taciturn.privacy.ledger import Ledger
 from taciturn.train import checkpoint, optim
@@ -36,7 +36,7 @@ class Progress:
     loss: float | None
     tokens: int | None
     seconds: float
-    perplexity: float | None = None
+    utility: Utility | None = None
     epsilon: float | None = None
 
 
@@ -48,8 +48,7 @@ class Options:
     checkpoint_steps: int = 500
     checkpoint_seconds: float = 300.0
     evaluations: int = 8
-    valid: Sequence[str] = ()
-    max_length: int | None = None
+    valid: HeldOut | None = None
 
 
 def fit(
@@ -96,11 +95,9 @@ def fit(
             lr = _apply(plan, step, model, optimisers[step.phase.name], check=not checked)
             checked = checked or lr > 0
             done = step.number + 1
-            ppl = None
-            if done in marks and options.valid:
-                ppl = perplexity(model, tokenizer, options.valid, options.max_length)
+            utility = options.valid.utility(model) if options.valid and done in marks else None
             seen = None if step.phase.private else int(tokens.lengths[rows].sum())
-            progress = Progress(step, plan.total_steps, loss, seen, time.monotonic() - started, ppl, spent(done))
+            progress = Progress(step, plan.total_steps, loss, seen, time.monotonic() - started, utility, spent(done))
             _write_metrics(metrics, progress)
             notify(progress)
             due = done % options.checkpoint_steps == 0 or time.monotonic() - saved > options.checkpoint_seconds
@@ -190,7 +187,7 @@ def _write_metrics(file: Any, p: Progress) -> None:
             "seconds": None if private else round(p.seconds, 3),
         }
     ]
-    if p.perplexity is not None:
+    if p.utility is not None:
         rows.append(
             {
                 "kind": "eval",
@@ -198,7 +195,8 @@ def _write_metrics(file: Any, p: Progress) -> None:
                 "phase": p.step.phase.name,
                 "epoch": p.step.round + 1,
                 "split": "valid",
-                "perplexity": p.perplexity,
+                "perplexity": p.utility.perplexity,
+                "perplexity_public_tokens": p.utility.perplexity_outside,
                 "epsilon": p.epsilon,
             }
         )

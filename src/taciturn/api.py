@@ -1,0 +1,141 @@
+"""The Python interface: what the commands do, on objects. Names here are re-exported by `taciturn`."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taciturn.audit.finding import Finding, save
+from taciturn.audit.run import audit as attack_all
+from taciturn.mechanisms import run as runs
+from taciturn.mechanisms.certify import certify as write_certificate
+from taciturn.mechanisms.config import parse
+from taciturn.mechanisms.cost import spent
+from taciturn.mechanisms.run import RunConfig
+from taciturn.privacy.certificate import Certificate
+from taciturn.screen.screened import ScreenedCorpus
+from taciturn.text.document import Record
+from taciturn.train.plan import Plan
+
+PathLike = str | os.PathLike[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan with the configuration and the corpus it was made for; printing it shows phases and cost."""
+
+    config: RunConfig
+    plan: Plan
+    screened: ScreenedCorpus
+
+    def __str__(self) -> str:
+        lines = [f"{self.plan.mechanism} on {self.plan.model.name}"]
+        for phase in self.plan.phases:
+            lines.append(
+                f"  {phase.name}: {self.plan.steps_of(phase)} steps over {phase.records} records of "
+                f"{' and '.join(phase.reads)}; {phase.event}"
+            )
+        return "\n".join([*lines, *(f"  {line}" for line in spent(self.plan) if self.plan.target_delta is not None)])
+
+    def save(self, path: PathLike) -> None:
+        """Write run.toml, for `taciturn train`."""
+        runs.save_config(self.config, Path(path))
+
+
+@dataclass(frozen=True, slots=True)
+class TrainedRun:
+    """A run's folder and what can be done with it."""
+
+    folder: Path
+
+    def certify(self, groups: Mapping[str, Sequence[str]] | None = None, **labels: Any) -> Certificate:
+        """State the guarantees; see :func:`taciturn.mechanisms.certify.certify`."""
+        return write_certificate(self.folder, groups=groups, **labels)
+
+    def export(self, folder: PathLike) -> float:
+        """Write a folder for `from_pretrained`, with card and certificate; the loss difference it was checked to."""
+        from taciturn.report.export import export
+
+        return export(self.folder, Path(folder))
+
+    def model(self) -> tuple[Any, Any]:
+        """(model, tokenizer)."""
+        return runs.Run(self.folder).model()
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """A report that can be saved as HTML or read as data."""
+
+    views: tuple[Any, ...]
+
+    def save(self, path: PathLike) -> Path:
+        import taciturn.report as reports
+
+        return Path(reports.write(Path(path), list(self.views)))
+
+    @property
+    def data(self) -> dict[str, Any]:
+        import taciturn.report as reports
+
+        return dict(reports.data(list(self.views)))
+
+
+def plan(
+    mechanism: str,
+    screened: ScreenedCorpus,
+    model: str = "lstm",
+    *,
+    tokenizer: str = "auto",
+    epsilon: float | None = None,
+    delta: float | None = None,
+    seeds: Mapping[str, Any] | None = None,
+    train: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Planned:
+    """What a run would be. ``options`` are the mechanism's own, e.g. ``public={"epochs": 10}`` for crt.
+
+    Raises UsageError for an unknown mechanism or option (naming the nearest).
+    """
+    raw = {
+        "mechanism": mechanism, "corpus": str(screened.path or "in memory"), "epsilon": epsilon, "delta": delta,
+        "model": {"name": model, "tokenizer": tokenizer}, "options": options, "seeds": dict(seeds or {}),
+        "train": dict(train or {}),
+    }
+    config = parse(RunConfig, raw, "plan")
+    return Planned(config, runs.make_plan(config, screened), screened)
+
+
+def train(
+    planned: Planned,
+    out: PathLike,
+    *,
+    valid: Sequence[Record] | None = None,
+    resume: bool = False,
+    notify: Callable[[Any], None] = lambda _: None,
+) -> TrainedRun:
+    """Train into ``out``; see :func:`taciturn.mechanisms.run.train`."""
+    folder = Path(out)
+    runs.train(planned.config, folder, screened=planned.screened, valid=valid, resume=resume, notify=notify)
+    return TrainedRun(folder)
+
+
+def audit(run: TrainedRun | PathLike, attacks: Sequence[str] = ("exposure",), **inputs: Any) -> list[Finding]:
+    """Attack a run (or any model folder); findings are kept in the run's audit.json. Inputs as in
+    :func:`taciturn.audit.run.audit`."""
+    folder = run.folder if isinstance(run, TrainedRun) else Path(run)
+    findings = attack_all(folder, attacks, **inputs)
+    if (folder / "plan.json").is_file():
+        save(folder / "audit.json", findings)
+    return findings
+
+
+def report(*folders: TrainedRun | PathLike) -> Report:
+    """A report over run folders."""
+    import taciturn.report as reports
+
+    paths = [f.folder if isinstance(f, TrainedRun) else Path(f) for f in folders]
+    return Report(tuple(reports.RunView.load(path) for path in paths))

@@ -1,0 +1,46 @@
+"""Certify a finished run: measure what the labels and groups allow, then let the accountant speak."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+
+from taciturn.mechanisms.run import Run
+from taciturn.privacy.certificate import Certificate, issue, load_json
+from taciturn.privacy.evidence import Evidence
+from taciturn.screen.screened import load
+from taciturn.text.files import write_text
+
+
+def certify(
+    folder: Path,
+    *,
+    groups: Mapping[str, Sequence[str]] | None = None,
+    labelled: int | None = None,
+    missed: int | None = None,
+    missed_by_both: int | None = None,
+    confidence: float = 0.95,
+) -> Certificate:
+    """Write certificate.json into a run's folder and return it.
+
+    groups: secrets by name; the screened corpus says in how many records each group still is, and only that number is
+    kept (CRT Theorem 8.2). labelled, missed, missed_by_both: counts of a labelled sample, instead of the annotations the
+    corpus came with (Theorem 8.3).
+    """
+    run = Run(folder)
+    _ = run.model_folder  # an unfinished run has nothing to certify
+    evidence = Evidence.from_json(load_json(folder / "evidence.json"))
+    if groups:
+        screened = load(run.config.corpus)
+        sizes = tuple((name, screened.group_size(secrets)) for name, secrets in sorted(groups.items()))
+        evidence = replace(evidence, groups=sizes)
+    if labelled is not None:
+        evidence = replace(evidence, labelled=labelled, missed_by_pi=missed, missed_by_both=missed_by_both)
+    evidence = replace(evidence, confidence=confidence)
+    write_text(folder / "evidence.json", json.dumps(evidence.to_json(), indent=1, sort_keys=True))
+    certificate = issue(folder, {name: version(name) for name in ("torch", "transformers", "numpy")})
+    certificate.write(folder / "certificate.json")
+    return certificate
