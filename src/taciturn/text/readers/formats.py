@@ -1,0 +1,116 @@
+"""Rows of text formats: plain text, lines, JSON lines, JSON lists. Each streams but a JSON list, which is read whole."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import orjson
+
+from taciturn.text.readers.files import decode, lines, opened, too_long
+from taciturn.text.readers.items import BadRecord, Blank, Quarantined, ReadOptions, Row
+
+Item = Row | Quarantined | Blank
+Reader = Callable[[Path, str, ReadOptions], Iterator[Item]]
+
+SURROGATE = "holds a lone surrogate, which is not a character; repair the program that wrote it"
+
+
+def text(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+    """The whole file is one document, line ends included."""
+    with opened(path, name) as stream:
+        offset = stream.tell()
+        data = stream.read(options.max_record_bytes + 1)
+        try:
+            if len(data) > options.max_record_bytes:
+                raise BadRecord(
+                    too_long(options.max_record_bytes).reason + " (format='lines' reads a document per line)"
+                )
+            content, private = decode(data, offset, options.encoding_errors)
+        except BadRecord as bad:
+            yield Quarantined(name, bad.location or "line 1", bad.reason)
+        else:
+            yield Row(1, "line 1", {options.text: content}, private)
+
+
+def text_lines(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+    """Each line is one document, without its line end."""
+    with opened(path, name) as stream:
+        yield from _per_line(stream, name, options, lambda content: {options.text: content})
+
+
+def jsonl(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+    """One JSON object per line."""
+    with opened(path, name) as stream:
+        yield from _per_line(stream, name, options, parse)
+
+
+def json_list(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+    """A list of objects or one object; a file of JSON lines that merely ends in .json is read as such."""
+    with opened(path, name) as stream:
+        offset = stream.tell()
+        data = stream.read()
+        if not data.strip():
+            return
+        try:
+            content, private = decode(data, offset, options.encoding_errors)
+            value = parse(content, surrogates=True)
+        except BadRecord as bad:
+            first, _, rest = data.strip().partition(b"\n")
+            if first.startswith(b"{") and first.rstrip().endswith(b"}") and rest:
+                stream.seek(offset)
+                yield from _per_line(stream, name, options, parse)
+            else:
+                yield Quarantined(name, bad.location or "line 1", bad.reason)
+            return
+    for number, element in enumerate(value if isinstance(value, list) else [value], 1):
+        where = f"record {number}"
+        try:
+            size = len(orjson.dumps(element))  # fails on a lone surrogate anywhere in the element
+        except TypeError:
+            yield Quarantined(name, where, SURROGATE)
+            continue
+        if size > options.max_record_bytes:
+            yield Quarantined(name, where, too_long(options.max_record_bytes).reason)
+        else:
+            yield Row(number, where, element, private)
+
+
+def _per_line(stream: BinaryIO, name: str, options: ReadOptions, read: Callable[[str], Any]) -> Iterator[Item]:
+    for line in lines(stream, options.max_record_bytes):
+        where = f"line {line.number}"
+        if line.data is None:
+            yield Quarantined(name, where, too_long(options.max_record_bytes).reason)
+        elif not line.data.strip():
+            yield Blank(name, where)
+        else:
+            try:
+                content, private = decode(line.data, line.offset, options.encoding_errors)
+                yield Row(line.number, where, read(content), private)
+            except BadRecord as bad:
+                yield Quarantined(name, where, bad.reason)
+
+
+def parse(content: str, surrogates: bool = False) -> Any:
+    """The JSON value. surrogates: let lone ones through, for a caller that checks each element itself.
+
+    Raises BadRecord for anything that is not JSON (NaN and Infinity included) or is nested too deeply.
+    """
+    try:
+        return orjson.loads(content)
+    except orjson.JSONDecodeError as error:
+        reason = f"not valid JSON (character {error.pos})"
+    # orjson refuses lone surrogates like any broken JSON; the standard library tells them apart.
+    try:
+        value = json.loads(content, parse_constant=_not_json)
+    except (ValueError, RecursionError):
+        raise BadRecord(reason) from None
+    if surrogates:
+        return value
+    raise BadRecord(SURROGATE)
+
+
+def _not_json(constant: str) -> Any:
+    raise ValueError(constant)

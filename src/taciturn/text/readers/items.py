@@ -1,0 +1,102 @@
+"""What reading a corpus yields beside documents, and the options of reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, Literal, get_args
+
+from taciturn.errors import UsageError, nearest
+
+Format = Literal["auto", "text", "lines", "jsonl", "json", "csv", "tsv", "parquet", "datasets"]
+"""text: one document per file. lines: one per line. json: a list of objects. datasets: saved by ``save_to_disk``."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """How files become documents.
+
+    format: see ``Format``; "auto" goes by the file's extension (after ``.gz``). text, user, id, turns, spans: names of
+    fields; a dotted name reaches into nested objects ("body.text"). A row without the text field but with a list of turns
+    is a dialogue. id: without one, a dialogue's "dialogue_id" or "<file>:<number>" is used.
+    encoding_errors: "replace" keeps undecodable bytes as U+FFFD and makes the document private; "strict" quarantines it.
+    max_record_bytes: a longer line, row or text file is quarantined, never cut. duplicate_ids: "suffix" appends ~2, ~3, ...
+
+    Raises UsageError for a value outside these.
+    """
+
+    format: Format = "auto"
+    text: str = "text"
+    user: str | None = None
+    id: str | None = None
+    turns: str = "turns"
+    spans: str = "spans"
+    encoding_errors: Literal["strict", "replace"] = "strict"
+    max_record_bytes: int = 16 * 2**20
+    duplicate_ids: Literal["error", "suffix"] = "error"
+
+    def __post_init__(self) -> None:
+        for name, value, choices in (
+            ("format", self.format, get_args(Format)),
+            ("encoding_errors", self.encoding_errors, ("strict", "replace")),
+            ("duplicate_ids", self.duplicate_ids, ("error", "suffix")),
+        ):
+            if value not in choices:
+                raise UsageError(f"{name} cannot be {value!r}; {nearest(str(value), choices)}")
+        if self.max_record_bytes < 1:
+            raise UsageError(f"max_record_bytes must be at least 1, got {self.max_record_bytes}")
+        for name in ("text", "turns", "spans"):
+            if not getattr(self, name):
+                raise UsageError(f"{name} needs the name of a field, got an empty string")
+
+    @staticmethod
+    def of(options: Mapping[str, Any]) -> ReadOptions:
+        """From keyword arguments; raises UsageError that names the nearest option when one is unknown."""
+        known = [f.name for f in fields(ReadOptions)]
+        for name in options:
+            if name not in known:
+                raise UsageError(f"unknown read option {name!r}; {nearest(name, known)}")
+        return ReadOptions(**options)
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A record that could not be read. location: "line 12", "row 3", "byte 1042". reason never quotes the text."""
+
+    source: str
+    location: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Blank:
+    """A line or record with nothing but whitespace: skipped, and counted."""
+
+    source: str
+    location: str
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record before its fields are looked up. number counts lines or rows of its file from 1."""
+
+    number: int
+    location: str
+    value: Any
+    private_because: str | None = None
+
+
+class BadRecord(Exception):
+    """This record goes to quarantine, for this reason; ``location`` where it is narrower than the record's."""
+
+    def __init__(self, reason: str, location: str | None = None) -> None:
+        super().__init__(reason)
+        self.reason, self.location = reason, location
+
+
+class MissingField(BadRecord):
+    """A named field is not in the record. names: the fields that are."""
+
+    def __init__(self, field: str, names: Iterable[str]) -> None:
+        super().__init__(f"field '{field}' is missing")
+        self.field, self.names = field, frozenset(names)

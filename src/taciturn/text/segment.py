@@ -1,0 +1,183 @@
+"""Documents into records (sentence, turn, document), without a fitted model and without looking at another document.
+
+Joining the records of a document gives its text back. Lines end at LF or CRLF only; white space between two records
+belongs to the first. Sentence boundaries are rules over the text around a stop, so a document always splits the same
+way, whatever else the corpus holds: a guarantee per record needs that.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import pairwise
+from typing import Literal, get_args
+
+from taciturn.errors import UsageError, nearest
+from taciturn.text.abbreviations import BEFORE_NUMBER, NEVER_LAST, SELDOM_LAST, STARTERS
+from taciturn.text.document import MASK, Document, Record, Turn, body
+from taciturn.text.spans import Span
+
+Unit = Literal["sentence", "turn", "document"]
+
+# Stops that need no blank behind them: CJK, Devanagari, Arabic, Urdu, Ethiopic, Khmer, Myanmar, Armenian.
+_WIDE = "。！？｡।॥؟۔።፧។៕။։"
+_OPENERS = "\"'“‘„«‹¿¡([{「『（【《〈＂＇–—•*-"
+# Possessive, so that a megabyte of dots stays linear. U+037E is the Greek question mark.
+_STOP = re.compile(rf"([.!?…‼⁇⁈⁉\u037e{_WIDE}]++)([\"'”’»›)\]}}」』）】》〉＂＇]*+)")
+_SPACE = re.compile(r"\s*+")
+_NEXT_WORD = re.compile(rf"[{re.escape(_OPENERS)}\s]*+(\w{{0,12}})")
+_DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]{1,2}")
+_LOOK_BACK = 24
+
+
+def split(document: Document, unit: Unit) -> list[Record]:
+    """The records of a document, in order; their ids are "<document id>#<index from 0>".
+
+    sentence: never crosses a line end or a turn. turn: of a dialogue, else each line. A piece of white space alone joins
+    the record before it (the first one: the record after). Gold spans that cross records are cut into each.
+
+    >>> [r.text for r in split(Document("d", "Dr. No paid $3.50. Why?\\nOK."), "sentence")]
+    ['Dr. No paid $3.50. ', 'Why?\\n', 'OK.']
+    """
+    text = document.text
+    ends = list(_join_blank(text, _ends(document, unit)))
+    gold = _cut(document, ends)
+    return [
+        Record(
+            id=f"{document.id}#{i}",
+            document_id=document.id,
+            start=start,
+            end=end,
+            text=text[start:end],
+            user=document.user,
+            gold=tuple(gold.get(i, ())),
+            private_because=document.private_because,
+        )
+        for i, (start, end) in enumerate(pairwise([0, *ends]))
+    ]
+
+
+def masked(document: Document, start: int, end: int) -> Document | None:
+    """The document with ``text[start:end]`` replaced by ``<MASK>``; None if that span crosses a turn border.
+
+    Gold spans are dropped: they would point into the secret that is gone.
+    """
+    if any(start < turn.end < end or start < turn.start < end for turn in document.turns):
+        return None
+    shift = len(MASK) - (end - start)
+    turns = tuple(
+        Turn(t.start + shift * (t.start >= end), t.end + shift * (t.end >= end), t.speaker) for t in document.turns
+    )
+    return replace(document, text=document.text[:start] + MASK + document.text[end:], turns=turns, gold=())
+
+
+def aligned(document: Document, unit: Unit, start: int, end: int) -> bool:
+    """Whether masking ``text[start:end]`` changes one record and no other.
+
+    Boundaries are read off the raw text, so a secret that holds or touches a stop or line end ("St. Mary", "Acme Inc.")
+    may move one when it is masked. A guarantee per record then covers every record that changes, not one: this tells
+    such secrets apart.
+    """
+    changed = masked(document, start, end)
+    if changed is None:
+        return False
+    before, after = split(document, unit), split(changed, unit)
+    if len(before) != len(after):
+        return False
+    touched = [i for i, record in enumerate(before) if record.start < end and start < record.end]
+    if len(touched) != 1:
+        return False
+    (at,) = touched
+    return all(b.text == a.text for i, (b, a) in enumerate(zip(before, after, strict=True)) if i != at)
+
+
+def _ends(document: Document, unit: Unit) -> Iterator[int]:
+    """Increasing ends of non-empty pieces; the last is the end of the text."""
+    text, length = document.text, len(document.text)
+    if unit == "document":
+        yield length
+        return
+    if unit not in get_args(Unit):
+        raise UsageError(f"unknown unit {unit!r}; {nearest(str(unit), get_args(Unit))}")
+    stretches = [t.end for t in document.turns if t.end < length]
+    for start, end in pairwise([0, *stretches, length]):
+        if unit == "turn" and document.turns:
+            yield end
+        else:
+            yield from _line_ends(text, start, end, sentences=unit == "sentence")
+
+
+def _line_ends(text: str, start: int, end: int, sentences: bool) -> Iterator[int]:
+    while start < end:
+        line_end = text.find("\n", start, end) + 1 or end
+        if sentences:
+            yield from _sentence_ends(text, start, line_end)
+        yield line_end
+        start = line_end
+
+
+def _sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
+    """Ends of sentences inside one line, its own end left out."""
+    for match in _STOP.finditer(text, start, end):
+        after = match.end()
+        follow = _SPACE.match(text, after, end).end()  # type: ignore[union-attr]  # matches the empty string
+        if follow == end:
+            return
+        if match[1][-1] in _WIDE or (follow > after and _is_end(text, start, match, follow)):
+            yield follow
+            start = follow
+
+
+def _is_end(text: str, start: int, stop: re.Match[str], follow: int) -> bool:
+    """Whether a stop followed by white space ends the sentence that began at ``start``; the next begins at follow."""
+    following = _NEXT_WORD.match(text, follow)[1]  # type: ignore[index]  # matches the empty string
+    lower = following[:1].islower()
+    marks, closers = stop[1], stop[2]
+    if closers and lower:  # "Really?" he asked
+        return False
+    if marks != ".":
+        return not lower or not set(marks) <= set(".…")
+    before = text[max(start, stop.start() - _LOOK_BACK) : stop.start()]
+    if not before or before[-1].isspace():  # tokenised text: "centre . Then"
+        return True
+    word = before.rsplit(None, 1)[-1].lstrip(_OPENERS)
+    key = word.lower()
+    if key in NEVER_LAST:
+        return False
+    if key in BEFORE_NUMBER and following[:1].isdigit():
+        return False
+    if key in SELDOM_LAST or (len(word) == 1 and word.isalpha()) or _DOTTED.fullmatch(word):
+        return following[:1].isupper() and following.lower() in STARTERS
+    numbers_a_list = (
+        word.isdigit() and len(word) <= 3 and stop.start() - start == len(before) and before.strip() == word
+    )
+    return not numbers_a_list
+
+
+def _join_blank(text: str, ends: Iterator[int]) -> Iterator[int]:
+    """Ends such that no piece is white space alone, unless the text is."""
+    start = held = 0  # held: end of the last piece, kept back because blank ones may follow it
+    only_blank = True
+    for end in ends:
+        if not text[start:end].isspace():
+            if not only_blank:
+                yield held
+            only_blank = False
+        held = start = end
+    yield held or len(text)
+
+
+def _cut(document: Document, ends: list[int]) -> dict[int, list[Span]]:
+    """Gold spans by record index, relative to it; the closing line end of a record is not part of a span."""
+    pieces: dict[int, list[Span]] = {}
+    for span in sorted(document.gold):
+        at = bisect_right(ends, span.start)
+        while at < len(ends) and (start := ends[at - 1] if at else 0) < span.end:
+            length = len(body(document.text[start : ends[at]]))
+            first, last = max(span.start - start, 0), min(span.end - start, length)
+            if document.text[start + first : start + last].strip():
+                pieces.setdefault(at, []).append(replace(span, start=first, end=last))
+            at += 1
+    return pieces

@@ -1,0 +1,61 @@
+"""The model card: every claim with its qualifiers, and nothing that a name could break."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from taciturn.report import RunView, card
+
+
+def test_card_of_a_certified_and_audited_run(four: list[RunView], tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "taciturn_lstm"}), "utf-8")
+    text = card.write(tmp_path, four[3]).read_text("utf-8")
+    assert text.startswith("---\nlicense: other\n")
+    assert "library_name: transformers" in text
+    assert "base_model" not in text
+    for claim in four[3].guarantees:
+        assert card._plain(claim.words()) in text
+    assert "left for you to judge: the conservative policy marks" in text
+    assert "import taciturn" in text
+    assert "taciturn verify certificate.json" in text
+    assert "| exposure | 4." in text
+
+
+def test_card_of_a_bare_run(make_run: Callable[..., Path]) -> None:
+    run = RunView.load(make_run("bare", without=("certificate.json", "audit.json", "evidence.json", "metrics.jsonl")))
+    text = card.render(run)
+    assert "this run was not certified" in text
+    assert "this run was not audited" in text
+    assert "import taciturn" not in text
+
+
+def test_unfit_for_release_is_said_first(four: list[RunView]) -> None:
+    text = card.render(four[0])
+    promised = text.index("## What is promised")
+    assert text.index("**Not for release.**") < text.index("**none**")
+    assert promised < text.index("**Not for release.**")
+
+
+def test_a_hub_model_is_named_as_the_base_and_a_path_is_not(make_run: Callable[..., Path]) -> None:
+    folder = make_run("r")
+    plan = json.loads((folder / "plan.json").read_text("utf-8"))
+    for name, shown in (
+        ("owner/gpt", True),
+        ("gpt2", True),
+        ("../models/gpt", False),
+        (str(folder), False),
+        ("c.json", False),
+    ):
+        plan["model"]["name"] = name
+        (folder / "plan.json").write_text(json.dumps(plan), "utf-8")
+        text = card.render(RunView.load(folder))
+        assert (f'base_model: "{name}"' in text) == shown
+        assert shown or name not in text
+
+
+def test_a_name_cannot_add_markup(make_run: Callable[..., Path]) -> None:
+    text = card.render(RunView.load(make_run("<img src=x> [a](b) | c")))
+    assert "<img" not in text
+    assert "[a](b)" not in text
