@@ -13,6 +13,10 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 SHARED = Path(__file__).resolve().parents[2] / "shared"
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--golden", action="store_true", help="rewrite pinned help texts instead of comparing")
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """Folder of real corpora, small public models and reference values beside the checkout; absent in a plain clone."""

@@ -8,12 +8,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from taciturn._register import register_lstm
+
 __version__ = "0.1.0"
 
 _WHERE = {
     "read": "taciturn.text.readers",
     "policy": "taciturn.screen.policies",
-    "screen": "taciturn.screen.screening",
+    "screen": "taciturn.screen.pipeline",
     "load_screened": "taciturn.screen.screened",
     "plan": "taciturn.api",
     "train": "taciturn.api",
@@ -28,10 +30,13 @@ if TYPE_CHECKING:
     from taciturn.api import audit, plan, report, train
     from taciturn.data.customersim import simulate
     from taciturn.privacy.verify import verify
+    from taciturn.screen.pipeline import screen
     from taciturn.screen.policies import policy
     from taciturn.screen.screened import load as load_screened
-    from taciturn.screen.screening import screen
     from taciturn.text.readers import read
+
+
+register_lstm()
 
 
 def __getattr__(name: str) -> Any:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taciturn.audit.finding import Finding, save
-from taciturn.audit.run import audit as attack_all
+from taciturn.auditing.finding import Finding, save
+from taciturn.auditing.run import audit as attack_all
 from taciturn.mechanisms import run as runs
 from taciturn.mechanisms.certify import certify as write_certificate
 from taciturn.mechanisms.config import parse
@@ -18,7 +18,7 @@ from taciturn.mechanisms.run import RunConfig
 from taciturn.privacy.certificate import Certificate
 from taciturn.screen.screened import ScreenedCorpus
 from taciturn.text.document import Record
-from taciturn.train.plan import Plan
+from taciturn.training.plan import Plan
 
 PathLike = str | os.PathLike[str]
 
@@ -57,7 +57,7 @@ class TrainedRun:
 
     def export(self, folder: PathLike) -> float:
         """Write a folder for `from_pretrained`, with card and certificate; the loss difference it was checked to."""
-        from taciturn.report.export import export
+        from taciturn.reporting.export import export
 
         return export(self.folder, Path(folder))
 
@@ -73,13 +73,13 @@ class Report:
     views: tuple[Any, ...]
 
     def save(self, path: PathLike) -> Path:
-        import taciturn.report as reports
+        import taciturn.reporting as reports
 
         return Path(reports.write(Path(path), list(self.views)))
 
     @property
     def data(self) -> dict[str, Any]:
-        import taciturn.report as reports
+        import taciturn.reporting as reports
 
         return dict(reports.data(list(self.views)))
 
@@ -101,8 +101,13 @@ def plan(
     Raises UsageError for an unknown mechanism or option (naming the nearest).
     """
     raw = {
-        "mechanism": mechanism, "corpus": str(screened.path or "in memory"), "epsilon": epsilon, "delta": delta,
-        "model": {"name": model, "tokenizer": tokenizer}, "options": options, "seeds": dict(seeds or {}),
+        "mechanism": mechanism,
+        "corpus": str(screened.path or "in memory"),
+        "epsilon": epsilon,
+        "delta": delta,
+        "model": {"name": model, "tokenizer": tokenizer},
+        "options": options,
+        "seeds": dict(seeds or {}),
         "train": dict(train or {}),
     }
     config = parse(RunConfig, raw, "plan")
@@ -125,7 +130,7 @@ def train(
 
 def audit(run: TrainedRun | PathLike, attacks: Sequence[str] = ("exposure",), **inputs: Any) -> list[Finding]:
     """Attack a run (or any model folder); findings are kept in the run's audit.json. Inputs as in
-    :func:`taciturn.audit.run.audit`."""
+    :func:`taciturn.auditing.run.audit`."""
     folder = run.folder if isinstance(run, TrainedRun) else Path(run)
     findings = attack_all(folder, attacks, **inputs)
     if (folder / "plan.json").is_file():
@@ -135,7 +140,7 @@ def audit(run: TrainedRun | PathLike, attacks: Sequence[str] = ("exposure",), **
 
 def report(*folders: TrainedRun | PathLike) -> Report:
     """A report over run folders."""
-    import taciturn.report as reports
+    import taciturn.reporting as reports
 
     paths = [f.folder if isinstance(f, TrainedRun) else Path(f) for f in folders]
     return Report(tuple(reports.RunView.load(path) for path in paths))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from taciturn.errors import UsageError
 from taciturn.models.evaluate import utility
 from taciturn.models.hf import export, load_exported, load_model
-from taciturn.models.loss import collate, microbatches, perplexity, record_losses, score
+from taciturn.models.loss import PASS_COST, collate, microbatches, perplexity, record_losses, score
 from taciturn.models.tokens import (
     bpe_tokenizer,
     byte_tokenizer,
@@ -141,6 +142,24 @@ def test_microbatches_hold_every_record_once_within_the_budget(lengths: list[int
     parts = microbatches(np.arange(len(sizes)), sizes, budget)
     assert sorted(np.concatenate(parts).tolist()) == list(range(len(sizes)))
     assert all(len(part) == 1 or len(part) * sizes[part].max() <= budget for part in parts)
+
+
+@settings(max_examples=40, deadline=None)
+@given(lengths=st.lists(st.integers(1, 300), min_size=1, max_size=9))
+def test_microbatches_waste_least(lengths: list[int]) -> None:
+    def waste(cuts: list[list[int]]) -> int:
+        return sum(len(part) * max(part) + PASS_COST for part in cuts)
+
+    sizes = np.array(lengths)
+    ordered = sorted(lengths)
+    every = (
+        [ordered[a:b] for a, b in itertools.pairwise([0, *chosen, len(ordered)])]
+        for k in range(len(ordered))
+        for chosen in itertools.combinations(range(1, len(ordered)), k)
+    )
+    assert waste([sizes[p].tolist() for p in microbatches(np.arange(len(sizes)), sizes, 10**9)]) == min(
+        map(waste, every)
+    )
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gpt2"])

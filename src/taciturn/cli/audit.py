@@ -26,14 +26,20 @@ def audit(
 
     Example: `taciturn audit runs/mail --attack exposure --canaries canaries.json`
     """
-    from taciturn.audit.finding import save
-    from taciturn.audit.run import audit as attack_all
+    from taciturn.auditing.finding import save
+    from taciturn.auditing.run import audit as attack_all
     from taciturn.cli.show import as_json, number, out, table
     from taciturn.models.hf import load_exported
 
     findings = attack_all(
-        run, comma(attack), canaries=canaries, members=_lines(members), nonmembers=_lines(nonmembers),
-        reference=load_exported(reference) if reference else None, group_size=group_size, seed=seed,
+        run,
+        comma(attack),
+        canaries=canaries,
+        members=_lines(members),
+        nonmembers=_lines(nonmembers),
+        reference=load_exported(reference) if reference else None,
+        group_size=group_size,
+        seed=seed,
     )
     if (run / "plan.json").is_file():
         save(run / "audit.json", findings)
@@ -42,8 +48,14 @@ def audit(
         return
     rows = [
         (
-            f.attack, f"{number(f.score)} {f.unit_of_score}", number(f.null.get("mean")), number(f.null.get("p95")),
-            number(f.null.get("p")), number(f.controls.get("negative")), number(f.controls.get("positive")), f.verdict,
+            f.attack,
+            f"{number(f.score)} {f.unit_of_score}",
+            number(f.null.get("mean")),
+            number(f.null.get("p95")),
+            number(f.null.get("p")),
+            number(f.controls.get("negative")),
+            number(f.controls.get("positive")),
+            f.verdict,
         )
         for f in findings
     ]

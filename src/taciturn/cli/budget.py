@@ -42,22 +42,37 @@ def budget(
     profile = compose({PoissonGaussian(rate, sigma): steps}, relation)
     spent = profile.epsilon(delta) if group == 1 else group_bound(profile, group, delta).epsilon
     result: dict[str, object] = {
-        "sigma": sigma, "rate": rate, "steps": steps, "delta": delta, "relation": relation, "group": group,
-        "epsilon": spent, "unit": "record" if group == 1 else f"{group} records", "status": "proved for the plan",
-        "notion": "confidentiality" if relation == "substitution" else "dp", "accountant": accountant_name(),
+        "sigma": sigma,
+        "rate": rate,
+        "steps": steps,
+        "delta": delta,
+        "relation": relation,
+        "group": group,
+        "epsilon": spent,
+        "unit": "record" if group == 1 else f"{group} records",
+        "status": "proved for the plan",
+        "notion": "confidentiality" if relation == "substitution" else "dp",
+        "accountant": accountant_name(),
     }
     if gamma is not None:
         bound = bayesian(profile, gamma, delta2, delta)
-        result["bayesian"] = {"gamma": gamma, "delta2": delta2, "epsilon": bound.epsilon, "if_missed": profile.epsilon(delta)}
+        result["bayesian"] = {
+            "gamma": gamma,
+            "delta2": delta2,
+            "epsilon": bound.epsilon,
+            "if_missed": profile.epsilon(delta),
+        }
     if json:
         as_json(result)
         return
     out.print(
-        f"ε = {number(spent, 4)} at δ = {delta:g} ({result['notion']}, {relation}, unit: {result['unit']}) for σ = {sigma:.6g}, "
-        f"q = {rate:g}, T = {steps:,}; {result['accountant']}", soft_wrap=True,
+        f"ε = {number(spent, 4)} at δ = {delta:g} ({result['notion']}, {relation}, unit: {result['unit']}) "
+        f"for σ = {sigma:.6g}, q = {rate:g}, T = {steps:,}; {result['accountant']}",
+        soft_wrap=True,
     )
     if gamma is not None:
         out.print(
-            f"Bayesian: ε = {number(bound.epsilon, 4)} at δ = {delta:g} for a random secret that π misses with probability "
-            f"{gamma:g}; for one that was missed it is still {number(profile.epsilon(delta), 4)}", soft_wrap=True,
+            f"Bayesian: ε = {number(bound.epsilon, 4)} at δ = {delta:g} for a random secret that π misses with "
+            f"probability {gamma:g}; for one that was missed it is still {number(profile.epsilon(delta), 4)}",
+            soft_wrap=True,
         )

@@ -30,7 +30,12 @@ def certify(
     from taciturn.mechanisms.certify import certify as write
 
     certificate = write(
-        run, groups=_groups(group), labelled=labelled, missed=missed, missed_by_both=missed_by_both, confidence=confidence
+        run,
+        groups=_groups(group),
+        labelled=labelled,
+        missed=missed,
+        missed_by_both=missed_by_both,
+        confidence=confidence,
     )
     if json:
         as_json(certificate.model_dump(by_alias=True))

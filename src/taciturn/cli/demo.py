@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,7 +33,9 @@ MODELS = (
     Model("unprotected", "unprotected", "sgd", PUBLIC),
     Model("redacted", "redacted only", "redacted", PUBLIC),
     Model(
-        "crt-published", "CRT as published", "crt",
+        "crt-published",
+        "CRT as published",
+        "crt",
         {"skeletons": False, "schedule": "alternate", "public": PUBLIC, "private": PRIVATE},
     ),
     Model("crt", "CRT with skeletons", "crt", {"public": PUBLIC, "private": PRIVATE}),
@@ -50,9 +53,9 @@ def demo(
 
     Example: `taciturn demo -o demo/`
     """
-    import taciturn.report as reports
+    import taciturn.reporting as reports
     from taciturn import api
-    from taciturn.audit.canaries import Planted, Template, draw, plant
+    from taciturn.auditing.canaries import Planted, Template, draw, plant
     from taciturn.cli.show import as_json, out, talk, training
     from taciturn.data.customersim import simulate
     from taciturn.errors import UsageError
@@ -71,63 +74,88 @@ def demo(
     held_out = [r for d in simulate(dialogues, seed, "test") for r in split(d, "turn")]
     talk.print(f"simulated {dialogues:,} dialogues, planted {CANARIES} canaries × {COPIES} copies")
     screened = screen(
-        Corpus.from_documents(corpus), policy("customersim"), policy("conservative"), unit="turn", out=output / "screened"
+        Corpus.from_documents(corpus),
+        policy("customersim"),
+        policy("conservative"),
+        unit="turn",
+        out=output / "screened",
     )
     counts = screened.counts
     talk.print(
         f"screened {counts.read:,} turns: {counts.public:,} public, {counts.private:,} private; the policy misses "
         f"{counts.gold_missed_by_pi:,} of {counts.gold_spans:,} secrets"
     )
-    members = _with_names([r for d in corpus for r in split(d, "turn")])
-    strangers = _with_names(held_out)
+    members = _names_given([r for d in corpus for r in split(d, "turn")], seed)
+    strangers = _names_given(held_out, seed)
     n = min(len(members), len(strangers), 1000)
     folders = []
     for model in MODELS:
         planned = api.plan(
-            model.mechanism, screened, "lstm", tokenizer="bpe:2048", epsilon=EPSILON, delta=DELTA,
-            train={"evaluations": 6, "valid_limit": 1500}, **model.options,
+            model.mechanism,
+            screened,
+            "lstm",
+            tokenizer="bpe:2048",
+            epsilon=EPSILON if model.mechanism == "crt" else None,
+            delta=DELTA,
+            train={"evaluations": 6, "valid_limit": 1500},
+            **model.options,
         )
         with training(model.title, EPSILON if model.mechanism == "crt" else None) as notify:
             run = api.train(planned, output / "runs" / model.name, valid=held_out[:1500], notify=notify)
         run.certify({"canaries": secrets} if model.mechanism == "crt" else None)
         api.audit(
-            run, ["exposure", "membership"], canaries=Planted(template, tuple(secrets), COPIES), members=members[:n],
-            nonmembers=strangers[:n], seed=seed,
+            run,
+            ["exposure", "membership"],
+            canaries=Planted(template, tuple(secrets), COPIES),
+            members=members[:n],
+            nonmembers=strangers[:n],
+            seed=seed,
         )
         folders.append(run.folder)
     views = [reports.RunView.load(folder) for folder in folders]
     reports.write(output / "report.html", views)
     run.export(output / "model")
-    rows = reports.data(views)["runs"]
     if json:
-        as_json(rows)
+        as_json(reports.data(views)["runs"])
     else:
-        out.print(_table(rows))
+        out.print(_table(views))
     talk.print(f"report: {output / 'report.html'}   certificate: {output / 'model' / 'certificate.json'}")
     talk.print(f"check it: taciturn verify {output / 'model' / 'certificate.json'}")
 
 
-def _with_names(records: Sequence[Any]) -> list[str]:
-    """Turns in which somebody gives a name: secrets that the demo's policy, regular expressions only, misses."""
-    return list(dict.fromkeys(r.body for r in records if any(span.label == "name" for span in r.gold)))
+def _names_given(records: Sequence[Any], seed: int) -> list[str]:
+    """Different turns that hold one name and no other secret, shuffled: the demo's policy is made of regular expressions
+    and misses names, so redacted text still has them."""
+    found = {r.body for r in records if [span.label for span in r.gold] == ["name"]}
+    turns = sorted(found)
+    random.Random(seed).shuffle(turns)
+    return turns
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> Any:
+def _table(views: Sequence[Any]) -> Any:
+    """One row a model: utility, two attacks with their nulls, and the guarantee in words."""
     from rich.table import Table
 
     from taciturn.cli.show import number
+    from taciturn.reporting.summary import perplexity
 
     made = Table(title="taciturn demo", title_justify="left", show_lines=True)
-    for column in ("model", "test perplexity", "highest exposure (bits)", "membership accuracy", "guarantee"):
+    columns = (
+        "model",
+        "test perplexity\noutside secrets",
+        "highest exposure\nof 10 canaries",
+        "membership accuracy",
+        "guarantee",
+    )
+    for column in columns:
         made.add_column(column)
-    for model, row in zip(MODELS, rows, strict=True):
-        exposure = row["exposure"]
-        member = row["membership"][0]
+    for model, view in zip(MODELS, views, strict=True):
+        exposure, member = view.finding("exposure"), view.finding("membership")
         made.add_row(
             model.title,
-            f"{row['perplexity_public_tokens']:.2f}",
-            f"{exposure['score']:.2f}\nnull 95 %: {exposure['p95']:.2f}, p = {number(exposure['p'], 2)}",
-            f"{member['score']:.3f}\nnull: {number(member['chance'])}, 95 %: {number(member['p95'])}",
-            row["guarantee"]["words"],
+            f"{perplexity(view, 'perplexity_public_tokens'):.3f}",
+            f"{exposure.score:.2f} bits\nnull: 95 % below {exposure.null['p95']:.2f}\np = {number(exposure.null['p'], 2)}",
+            f"{member.detail['accuracy']:.3f}\nnull: .5, 95 % below {member.null['accuracy_p95']:.3f}",
+            "\n".join(g.words() for g in view.guarantees if g.notion == "confidentiality"),
         )
     return made

@@ -16,7 +16,7 @@ def export(run: Path, *, output: Annotated[Path, Parameter(name=["--output", "-o
     Example: `taciturn export runs/mail -o model/`, then `AutoModelForCausalLM.from_pretrained("model/")`
     """
     from taciturn.cli.show import as_json, talk
-    from taciturn.report.export import export as write
+    from taciturn.reporting.export import export as write
 
     difference = write(run, output)
     talk.print(

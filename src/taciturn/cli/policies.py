@@ -15,9 +15,14 @@ def policies(*, json: Json = False) -> None:
 
     found = {name: policy(name) for name in names()}
     if json:
-        as_json({name: {"identity": p.identity, "detectors": [d.name for d in p.detectors]} for name, p in found.items()})
+        as_json(
+            {name: {"identity": p.identity, "detectors": [d.name for d in p.detectors]} for name, p in found.items()}
+        )
         return
-    rows = [(name, ", ".join(d.name for d in p.detectors) if len(p.detectors) > 1 else "detector") for name, p in found.items()]
+    rows = [
+        (name, ", ".join(d.name for d in p.detectors) if len(p.detectors) > 1 else "detector")
+        for name, p in found.items()
+    ]
     shown = table("policies", ("name", "made of"), rows)
     shown.columns[1].justify = "left"
     out.print(shown)

@@ -19,7 +19,7 @@ def report(
 
     Example: `taciturn report runs/plain runs/crt -o report.html`
     """
-    import taciturn.report as reports
+    import taciturn.reporting as reports
     from taciturn.cli.show import as_json, talk
     from taciturn.errors import UsageError
 

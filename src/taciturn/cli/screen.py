@@ -11,10 +11,16 @@ from taciturn.cli.options import Json, comma
 
 
 def screen(
-    *paths: Annotated[str, Parameter(help="files or globs: txt, jsonl, json, csv, tsv, parquet (also .gz), saved datasets")],
+    *paths: Annotated[
+        str, Parameter(help="files or globs: txt, jsonl, json, csv, tsv, parquet (also .gz), saved datasets")
+    ],
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="the screened folder to write")],
-    policy: Annotated[str, Parameter(name=["--policy", "-p"], help="π, what to redact: names from `taciturn policies`")],
-    conservative: Annotated[str, Parameter(name=["--conservative", "-c"], help="π_c, what may be secret")] = "conservative",
+    policy: Annotated[
+        str, Parameter(name=["--policy", "-p"], help="π, what to redact: names from `taciturn policies`")
+    ],
+    conservative: Annotated[
+        str, Parameter(name=["--conservative", "-c"], help="π_c, what may be secret")
+    ] = "conservative",
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own, added to π and π_c")] = None,
     unit: Literal["sentence", "turn", "document"] = "sentence",
     format: str = "auto",
@@ -22,6 +28,11 @@ def screen(
     user: Annotated[str | None, Parameter(help="field that names the user")] = None,
     id: Annotated[str | None, Parameter(help="field that holds the id")] = None,
     turns: Annotated[str, Parameter(help="field that holds a dialogue's turns")] = "turns",
+    spans: Annotated[str, Parameter(help="field that holds annotated secrets, if any")] = "spans",
+    gold: Annotated[
+        Literal["annotated", "secret"],
+        Parameter(help="which annotations are secrets: all, or those marked secret: true"),
+    ] = "annotated",
     dedup: Literal["suspicious", "all", "none"] = "suspicious",
     order: Literal["redact-first", "as-published"] = "redact-first",
     skeletons: Annotated[bool, Parameter(help="also keep private records with all that π or π_c marks masked")] = True,
@@ -44,13 +55,31 @@ def screen(
     from taciturn.text.readers import read
 
     corpus = read(
-        *paths, format=format, text=text, user=user, id=id, turns=turns, encoding_errors=encoding_errors,
-        max_record_bytes=max_record_bytes, duplicate_ids=duplicate_ids,
+        *paths,
+        format=format,
+        text=text,
+        user=user,
+        id=id,
+        turns=turns,
+        spans=spans,
+        gold=gold,
+        encoding_errors=encoding_errors,
+        max_record_bytes=max_record_bytes,
+        duplicate_ids=duplicate_ids,
     )
     done = run(
-        corpus, build(*comma(policy), file=policy_file), build(*comma(conservative), file=policy_file), unit=unit,
-        dedup=dedup, order=order, skeletons=skeletons, miss_rate=miss_rate, miss_seed=miss_seed, max_bad=max_bad,
-        keep_originals=originals, out=output,
+        corpus,
+        build(*comma(policy), file=policy_file),
+        build(*comma(conservative), file=policy_file),
+        unit=unit,
+        dedup=dedup,
+        order=order,
+        skeletons=skeletons,
+        miss_rate=miss_rate,
+        miss_seed=miss_seed,
+        max_bad=max_bad,
+        keep_originals=originals,
+        out=output,
     )
     counts, manifest = done.counts, done.manifest
     if json:
@@ -62,7 +91,8 @@ def screen(
         for name, value in counts.model_dump().items()
     ]
     out.print(table(f"screened into {output}", ("what", "number", "of records read"), rows))
-    out.print(f"read {counts.read:,} = public {counts.public:,} + private {counts.private:,} + quarantined {counts.quarantined:,}")
+    kept = f"public {counts.public:,} + private {counts.private:,} + quarantined {counts.quarantined:,}"
+    out.print(f"read {counts.read:,} = {kept}")
     for warning in (*manifest.warnings, *manifest.reasons):
         talk.print(f"note: {warning}")
     for condition in manifest.conditions:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -12,14 +13,22 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 
-talk = Console(stderr=True, highlight=False)
+talk = Console(stderr=True, highlight=False, soft_wrap=True)
 out = Console(highlight=False)
 
 
 def as_json(value: Any) -> None:
     """One JSON document on standard output."""
-    json.dump(value, sys.stdout, indent=1, sort_keys=True, default=str, allow_nan=True)
-    sys.stdout.write("\n")
+    sys.stdout.write(json.dumps(_strict(value), indent=1, sort_keys=True, default=str, allow_nan=False) + "\n")
+
+
+def _strict(value: Any) -> Any:
+    """Infinities and NaN as strings: JSON has no such numbers."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    if isinstance(value, dict):
+        return {str(key): _strict(item) for key, item in value.items()}
+    return [_strict(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
@@ -85,7 +94,7 @@ def _lines(label: str) -> Callable[[Any], None]:
             valid = "" if p.utility is None else f", perplexity outside secrets {p.utility.perplexity_outside:.2f}"
             spent = "" if p.epsilon is None else f", ε {p.epsilon:.2f}"
             talk.print(
-                f"{label}: step {p.step.number + 1}/{p.total} ({p.step.phase.name}){valid}{spent}, {p.seconds:.0f} s"
+                f"{label}: step {p.step.number + 1}/{p.total} ({p.step.phase.name}){valid}{spent}, {p.seconds:.0f} s",
             )
 
     return notify

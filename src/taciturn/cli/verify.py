@@ -26,6 +26,9 @@ def verify(certificate: Path, *, json: Json = False) -> int:
     else:
         for mismatch in found:
             out.print(f"✗ {mismatch}", soft_wrap=True)
-        out.print("verified: every number follows from the ledger and the evidence" if not found else
-                  f"{len(found)} mismatches: do not rely on this certificate")
+        out.print(
+            "verified: every number follows from the ledger and the evidence"
+            if not found
+            else f"{len(found)} mismatches: do not rely on this certificate"
+        )
     return 4 if found else 0

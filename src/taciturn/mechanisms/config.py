@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy.calibrate import noise_multiplier as calibrated
-from taciturn.train.plan import Optimiser
+from taciturn.training.plan import Optimiser
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -21,7 +21,7 @@ class Strict(BaseModel):
 
 
 class OptimiserConfig(Strict):
-    """See :class:`taciturn.train.plan.Optimiser`."""
+    """See :class:`taciturn.training.plan.Optimiser`."""
 
     name: Literal["sgd", "adamw"] = "adamw"
     lr: float = Field(1e-3, gt=0)

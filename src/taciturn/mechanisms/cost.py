@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from taciturn.privacy.accountant import compose
-from taciturn.train.plan import Plan
+from taciturn.training.plan import Plan
 
 
 def planned_epsilon(plan: Plan, relation: str = "substitution") -> float | None:

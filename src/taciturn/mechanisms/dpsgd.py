@@ -6,7 +6,7 @@ from typing import Literal
 
 from taciturn.mechanisms.config import PrivateSteps
 from taciturn.screen.screened import ScreenedCorpus
-from taciturn.train.plan import ClipNoise, Model, Phase, Plan, Poisson, Seeds
+from taciturn.training.plan import ClipNoise, Model, Phase, Plan, Poisson, Seeds
 
 SUMMARY = "DP-SGD on every record; protects everything, costs the most"
 

@@ -6,7 +6,7 @@ from collections import Counter
 
 from taciturn.privacy.evidence import Evidence
 from taciturn.screen.screened import ScreenedCorpus
-from taciturn.train.plan import Plan
+from taciturn.training.plan import Plan
 
 DEFAULT_DELTA = 1e-5
 

@@ -32,7 +32,7 @@ from taciturn.text.document import Record
 from taciturn.text.files import write_bytes, write_text
 from taciturn.text.readers import read
 from taciturn.text.segment import split
-from taciturn.train.plan import Model, Plan, Seeds
+from taciturn.training.plan import Model, Plan, Seeds
 
 DEFAULT_MAX_LENGTH = 512
 
@@ -165,7 +165,7 @@ def train(
     from taciturn.models.evaluate import HeldOut
     from taciturn.models.hf import context_length, export, load_model
     from taciturn.models.tokens import encode_all, load_tokenizer
-    from taciturn.train.engine import Options, fit
+    from taciturn.training.engine import Options, fit
 
     screened = screened if screened is not None else load_screened(config.corpus)
     if not resume and (out / "plan.json").exists():

@@ -29,7 +29,9 @@ def load_model(spec: str, tokenizer: Any, seed: int = 0, overrides: dict[str, An
     overrides = overrides or {}
     torch.manual_seed(seed)
     if spec == "lstm":
-        return lstm.LSTMForCausalLM(lstm.LSTMConfig(**{"vocab_size": len(tokenizer), **_special(tokenizer), **overrides}))
+        return lstm.LSTMForCausalLM(
+            lstm.LSTMConfig(**{"vocab_size": len(tokenizer), **_special(tokenizer), **overrides})
+        )
     try:
         if spec.endswith(".json"):
             raw = json.loads(Path(spec).read_text())

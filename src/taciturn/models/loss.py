@@ -45,21 +45,35 @@ def collate(tokens: Tokens, rows: NDArray[np.int64], mask: int, device: torch.de
     )
 
 
-def microbatches(rows: NDArray[np.int64], lengths: NDArray[np.int64], token_budget: int) -> list[NDArray[np.int64]]:
-    """Cut a logical batch into physical ones of at most ``token_budget`` padded tokens, shortest records first.
+PASS_COST = 128
+"""What one forward and backward pass costs beside its tokens, in tokens; a trade between padding and passes."""
 
-    The update is a sum over records, so neither the order nor the cut can change it.
+
+def microbatches(rows: NDArray[np.int64], lengths: NDArray[np.int64], token_budget: int) -> list[NDArray[np.int64]]:
+    """Cut a logical batch into physical ones of at most ``token_budget`` padded tokens (or a single record).
+
+    Records are sorted by length and cut where padded tokens plus PASS_COST per pass are fewest (dynamic programming);
+    real text in batches of 32 would otherwise be more than half padding. The update is a sum over records, so neither
+    the order nor the cut can change it.
     """
     rows = rows[np.argsort(lengths[rows], kind="stable")]
+    sizes = lengths[rows]
+    n = len(rows)
+    cost = np.zeros(n + 1)
+    cut = np.zeros(n + 1, np.int64)
+    for i in range(1, n + 1):
+        longest = int(sizes[i - 1])
+        first = max(0, min(i - 1, i - token_budget // max(longest, 1)))
+        starts = np.arange(first, i)
+        totals = cost[first:i] + (i - starts) * longest + PASS_COST
+        best = int(totals.argmin())
+        cost[i], cut[i] = totals[best], starts[best]
     out: list[NDArray[np.int64]] = []
-    first = 0
-    for i, row in enumerate(rows):
-        if i > first and (i - first + 1) * int(lengths[row]) > token_budget:
-            out.append(rows[first:i])
-            first = i
-    if len(rows):
-        out.append(rows[first:])
-    return out
+    i = n
+    while i:
+        out.append(rows[cut[i] : i])
+        i = int(cut[i])
+    return out[::-1]
 
 
 class _CrossEntropy(torch.autograd.Function):

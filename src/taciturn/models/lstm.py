@@ -7,6 +7,7 @@ Importing this module registers it with the Auto classes, so an exported folder 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -70,7 +71,7 @@ class LSTMForCausalLM(PreTrainedModel, GenerationMixin):
         super().__init__(config)
         self.embedding = nn.Embedding(config.vocab_size, config.embedding_size)
         sizes = [config.embedding_size] + [config.hidden_size] * config.num_layers
-        self.layers = nn.ModuleList(nn.LSTM(a, b, batch_first=True) for a, b in zip(sizes, sizes[1:], strict=False))
+        self.layers = nn.ModuleList(nn.LSTM(a, b, batch_first=True) for a, b in pairwise(sizes))
         self.decoder = nn.Linear(config.hidden_size, config.vocab_size)
         self.dropout = nn.Dropout(config.dropout)
         self.post_init()
@@ -118,7 +119,7 @@ class LSTMForCausalLM(PreTrainedModel, GenerationMixin):
         attention_mask: Tensor | None = None,
         labels: Tensor | None = None,
         state: State | None = None,
-        **_: Any,
+        **kwargs: Any,  # noqa: ARG002 — what other models take
     ) -> LSTMOutput:
         """input_ids: [B, T]; attention_mask: [B, T], zeros on the right only; labels: [B, T], −100 ignored."""
         if attention_mask is not None and not bool(attention_mask[:, 0].all()):
@@ -136,8 +137,16 @@ class LSTMForCausalLM(PreTrainedModel, GenerationMixin):
     def _supports_default_dynamic_cache(cls) -> bool:
         return False
 
-    def prepare_inputs_for_generation(self, input_ids: Tensor, state: State | None = None, **_: Any) -> dict[str, Any]:
-        return {"input_ids": input_ids if state is None else input_ids[:, -1:], "state": state}
+    def prepare_inputs_for_generation(
+        self,
+        input_ids: Tensor,
+        state: State | None = None,
+        attention_mask: Tensor | None = None,
+        **kwargs: Any,  # noqa: ARG002 — transformers looks for the name
+    ) -> dict[str, Any]:
+        if state is None:
+            return {"input_ids": input_ids, "attention_mask": attention_mask}
+        return {"input_ids": input_ids[:, -1:], "state": state}
 
     def _update_model_kwargs_for_generation(
         self, outputs: LSTMOutput, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any

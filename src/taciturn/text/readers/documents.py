@@ -35,11 +35,11 @@ def document(row: Row, default_id: str, options: ReadOptions) -> Document | None
         dialogue, turns_value = lookup(value, options.turns)
         if not dialogue or not isinstance(turns_value, list):
             raise MissingField(options.text, value)
-        text, turns, gold = _dialogue(turns_value, options.spans)
+        text, turns, gold = _dialogue(turns_value, options.spans, options.gold == "secret")
     elif not isinstance(text, str):
         raise BadRecord(f"field '{options.text}' holds {_kind(text)} where text is expected")
     else:
-        gold = tuple(_gold(lookup(value, options.spans)[1], len(text), 0, "the text"))
+        gold = tuple(_gold(lookup(value, options.spans)[1], len(text), 0, "the text", options.gold == "secret"))
     name = _name(value, options.id, "id") if options.id else None
     if name is None and dialogue and isinstance(value.get("dialogue_id"), str | int):
         name = str(value["dialogue_id"])
@@ -81,7 +81,7 @@ def lookup(value: Mapping[str, Any], name: str) -> tuple[bool, Any]:
     return bool(rest), inner
 
 
-def _dialogue(turns: list[Any], spans: str) -> tuple[str, tuple[Turn, ...], tuple[Span, ...]]:
+def _dialogue(turns: list[Any], spans: str, marked_only: bool) -> tuple[str, tuple[Turn, ...], tuple[Span, ...]]:
     texts: list[str] = []
     places: list[Turn] = []
     gold: list[Span] = []
@@ -94,18 +94,18 @@ def _dialogue(turns: list[Any], spans: str) -> tuple[str, tuple[Turn, ...], tupl
             raise BadRecord(f"turn {number} has no text (looked for {', '.join(TURN_TEXT)})")
         speaker = next((turn[key] for key in TURN_SPEAKER if isinstance(turn.get(key), str)), None)
         where = f"turn {number}"
-        gold += _gold(turn.get(spans), len(text), at, where)
+        gold += _gold(turn.get(spans), len(text), at, where, marked_only)
         for frame in turn.get("frames") or ():  # MultiWOZ 2.2
             if isinstance(frame, Mapping):
                 located = [s for s in frame.get("slots") or () if isinstance(s, Mapping) and "start" in s]
-                gold += _gold(located, len(text), at, where)
+                gold += _gold(located, len(text), at, where, marked_only)
         texts += (text, "\n")
         places.append(Turn(at, at + len(text) + 1, speaker))
         at += len(text) + 1
     return "".join(texts), tuple(places), tuple(gold)
 
 
-def _gold(spans: object, length: int, shift: int, where: str) -> Iterator[Span]:
+def _gold(spans: object, length: int, shift: int, where: str, marked_only: bool) -> Iterator[Span]:
     if spans is None:
         return
     if not isinstance(spans, Iterable) or isinstance(spans, str | Mapping):
@@ -113,7 +113,7 @@ def _gold(spans: object, length: int, shift: int, where: str) -> Iterator[Span]:
     for number, span in enumerate(spans, 1):
         if not isinstance(span, Mapping):
             raise BadRecord(f"span {number} of {where} holds {_kind(span)} where an object is expected")
-        if span.get("secret") is False:
+        if not span.get("secret", not marked_only):
             continue
         start, end = span.get("start"), span.get("end", span.get("exclusive_end"))
         if type(start) is not int or type(end) is not int or not 0 <= start <= end <= length:

@@ -19,6 +19,7 @@ class ReadOptions:
     format: see ``Format``; "auto" goes by the file's extension (after ``.gz``). text, user, id, turns, spans: names of
     fields; a dotted name reaches into nested objects ("body.text"). A row without the text field but with a list of turns
     is a dialogue. id: without one, a dialogue's "dialogue_id" or "<file>:<number>" is used.
+    gold: "secret" takes only annotations marked ``"secret": true``; "annotated" also those without such a mark.
     encoding_errors: "replace" keeps undecodable bytes as U+FFFD and makes the document private; "strict" quarantines it.
     max_record_bytes: a longer line, row or text file is quarantined, never cut. duplicate_ids: "suffix" appends ~2, ~3, ...
 
@@ -31,6 +32,7 @@ class ReadOptions:
     id: str | None = None
     turns: str = "turns"
     spans: str = "spans"
+    gold: Literal["annotated", "secret"] = "annotated"
     encoding_errors: Literal["strict", "replace"] = "strict"
     max_record_bytes: int = 16 * 2**20
     duplicate_ids: Literal["error", "suffix"] = "error"
@@ -38,6 +40,7 @@ class ReadOptions:
     def __post_init__(self) -> None:
         for name, value, choices in (
             ("format", self.format, get_args(Format)),
+            ("gold", self.gold, ("annotated", "secret")),
             ("encoding_errors", self.encoding_errors, ("strict", "replace")),
             ("duplicate_ids", self.duplicate_ids, ("error", "suffix")),
         ):

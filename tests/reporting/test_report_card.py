@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from taciturn.report import RunView, card
+from taciturn.reporting import RunView, card
 
 
 def test_card_of_a_certified_and_audited_run(four: list[RunView], tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.report.formats import FORMATTERS, bound, general
+from taciturn.reporting.formats import FORMATTERS, bound, general
 
 POSITIVE = st.floats(1e-12, 1e9)
 _SUPERSCRIPT = str.maketrans("⁻⁰¹²³⁴⁵⁶⁷⁸⁹", "-0123456789")

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-import taciturn.report.html as page_module
-from taciturn.report import RunView, data, render, write
+import taciturn.reporting.html as page_module
+from taciturn.reporting import RunView, data, render, write
 
 VOID = {"meta", "link", "br", "input", "img", "hr"}
 SECRET = "Zaphod 341752"

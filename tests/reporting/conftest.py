@@ -15,7 +15,7 @@ from taciturn.privacy.certificate import issue
 from taciturn.privacy.events import Event, NonPrivate, PoissonGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.ledger import Ledger
-from taciturn.report.view import RunView
+from taciturn.reporting.view import RunView
 
 DELTA = 8e-5
 NOISY = PoissonGaussian(rate=0.02, noise_multiplier=1.0)

@@ -25,10 +25,10 @@ from taciturn.privacy.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.ledger import Ledger
 from taciturn.text.document import MASK, Record
 from taciturn.text.spans import Span
-from taciturn.train import checkpoint
-from taciturn.train.engine import Options, Progress, fit
-from taciturn.train.noise import SecretSource
-from taciturn.train.plan import (
+from taciturn.training import checkpoint
+from taciturn.training.engine import Options, Progress, fit
+from taciturn.training.noise import SecretSource
+from taciturn.training.plan import (
     ClipNoise,
     Model,
     Optimiser,
@@ -41,8 +41,8 @@ from taciturn.train.plan import (
     Step,
     epoch_steps,
 )
-from taciturn.train.rules import plain_gradient, private_gradient
-from taciturn.train.sampling import draw
+from taciturn.training.rules import plain_gradient, private_gradient
+from taciturn.training.sampling import draw
 
 TOKENIZER = byte_tokenizer()
 TEXTS = [f"record {i} says {'hello ' * (i % 5)}" for i in range(24)] + [MASK]
@@ -229,7 +229,7 @@ def test_resume_refuses_another_plan_and_a_fresh_start_refuses_a_used_folder(tmp
     with pytest.raises(DataError, match="already holds a run"):
         run(plan(), tmp_path)
     for other in (replace(plan(), corpus_key="other"), plan(public(), private(sigma=0.9)), plan(noise=6)):
-        with pytest.raises(MismatchError, match="another|changed"):
+        with pytest.raises(MismatchError, match=r"another|changed"):
             run(other, tmp_path, resume=True)
     with pytest.raises(DataError, match="nothing to resume"):
         run(plan(), tmp_path / "nowhere", resume=True)
@@ -263,7 +263,7 @@ def test_a_tensor_that_does_not_move_stops_the_run_by_name(tmp_path: Path) -> No
         fit(plan(phase), m, TOKENIZER, {"public": DATA}, tmp_path, Options())
 
 
-def test_mask_only_records_move_nothing_but_count(tmp_path: Path) -> None:
+def test_mask_only_records_move_nothing_but_count() -> None:
     only = encode_all(TOKENIZER, [MASK] * 5)
     p = plan(private(sigma=1e-9, rate=1.0, n=5, steps=2), repeat=1)
     m = model(1)

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from taciturn.errors import DataError
-from taciturn.report import RunView, data
-from taciturn.report.content import _thin
+from taciturn.reporting import RunView, data
+from taciturn.reporting.content import _thin
 
 
 def test_a_whole_run(four: list[RunView]) -> None:

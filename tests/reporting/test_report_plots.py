@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from taciturn.report import plots
-from taciturn.report.plots import Line
+from taciturn.reporting import plots
+from taciturn.reporting.plots import Line
 
 LINES = [Line("a", 0, [1.0, 2.0, 3.0], [30.0, 3.0, 2.0]), Line("b", 9, [1.0, 3.0], [30.0, 2.5])]
 

@@ -1,0 +1,205 @@
+"""The plots of the report, each a pure function from numbers to an inline ``<svg>``.
+
+Runs keep one colour and one dash pattern through the whole page (``Line.slot``); the page prints the legend.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from matplotlib import ticker
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from taciturn.reporting.formats import power, setting
+from taciturn.reporting.svg import SERIES, color, inline, style
+
+DASHES: tuple[tuple[float, ...], ...] = (
+    (),
+    (5, 2),
+    (1.2, 1.6),
+    (7, 2, 1.2, 2),
+    (3, 1.2),
+    (9, 3),
+    (1.2, 3.2),
+    (5, 1, 1, 1),
+)
+"""Dash pattern of each slot, in line widths, so that runs differ without colour."""
+
+WIDTH, HEIGHT = 4.6, 3.0
+"""Inches; the page scales a plot to its column, and on a phone one plot fills the width at about true size."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One run's curve. slot: its place among the runs. x, y: equally long."""
+
+    name: str
+    slot: int
+    x: Sequence[float]
+    y: Sequence[float]
+
+
+def epsilon_delta(lines: Sequence[Line], delta: float | None, key: str) -> str:
+    """ε against δ, δ on a log axis; a rule at the δ of the claims."""
+    with style(key):
+        figure, axes = _figure()
+        axes.set_xscale("log")
+        _draw_all(axes, lines)
+        if delta is not None:
+            axes.axvline(delta, color=color("muted"), linewidth=0.8, dashes=(2, 2))
+            _note(axes, f"δ = {setting(delta)}", delta)
+        axes.set_ylim(bottom=0)
+        _labels(axes, "δ", "ε")
+        return inline(figure, key, "ε against δ for " + _names(lines))
+
+
+def bayesian(lines: Sequence[Line], measured: Sequence[tuple[int, float, float]], key: str) -> str:
+    """ε of a random secret against the policy's miss rate γ; dots at each run's measured bound (slot, γ, ε)."""
+    with style(key):
+        figure, axes = _figure()
+        axes.set_xscale("log")
+        _draw_all(axes, lines)
+        for slot, gamma, epsilon in measured:
+            axes.plot([gamma], [epsilon], marker="o", markersize=5, color=_hue(slot), markeredgecolor=color("paper"))
+        axes.set_ylim(bottom=0)
+        _labels(axes, "miss rate γ of the policy", "ε")
+        return inline(figure, key, "ε of a random secret against the miss rate γ for " + _names(lines))
+
+
+def perplexity(lines: Sequence[Line], x_label: str, key: str) -> str:
+    """Perplexity on held-out text along training; a log axis when the values span more than a factor of 8."""
+    with style(key):
+        figure, axes = _figure()
+        values = [y for line in lines for y in line.y if y > 0]
+        if values and max(values) > 8 * min(values):
+            axes.set_yscale("log")
+        _draw_all(axes, lines, marker="o" if all(len(line.x) <= 25 for line in lines) else None)
+        if axes.get_yscale() == "log":
+            _log_ticks(axes, min(values), max(values))
+        axes.xaxis.set_major_locator(ticker.MaxNLocator(8, integer=True))
+        _labels(axes, x_label, "perplexity")
+        return inline(figure, key, "Held-out perplexity along training for " + _names(lines))
+
+
+def spent(lines: Sequence[Line], target: float | None, key: str) -> str:
+    """ε spent so far, step by step; a rule at the target when all runs share one."""
+    with style(key):
+        figure, axes = _figure()
+        _draw_all(axes, lines)
+        if target is not None:
+            axes.axhline(target, color=color("muted"), linewidth=0.8, dashes=(2, 2))
+            axes.text(
+                0.01, target, f"target {setting(target)}", transform=axes.get_yaxis_transform(), va="bottom", size=7.5
+            )
+        axes.set_ylim(0, 1.12 * max([target or 0.0, *(y for line in lines for y in line.y)]))
+        _labels(axes, "step", "ε spent")
+        return inline(figure, key, "ε spent along training for " + _names(lines))
+
+
+def exposure(rows: Sequence[tuple[str, int, Sequence[float]]], top: float, p95: float | None, key: str) -> str:
+    """One histogram per run (name, slot, exposures) in bins of one bit, over what chance alone gives.
+
+    top: bits of perfect memorisation, log2 of the number of candidates. The outline is the expected count of a model that
+    never saw the canaries: a bin [a, a+1) holds 2^−a − 2^−(a+1) of them. p95: the 95 % point of the highest under chance.
+    """
+    bins = list(range(math.ceil(top) + 1))
+    with style(key):
+        figure = Figure(figsize=(WIDTH, 0.5 + 0.9 * len(rows)), layout="constrained")
+        panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
+        for axes, (name, slot, values) in zip(panels, rows, strict=True):
+            expected = [len(values) * 2.0 ** -(a + 1) for a in bins[:-1]]
+            axes.hist(values, bins=bins, color=_hue(slot), rwidth=0.86)
+            axes.stairs(expected, bins, color=color("muted"), linewidth=1, baseline=None)
+            if p95 is not None:
+                axes.axvline(p95, color=color("muted"), linewidth=0.8, dashes=(2, 2))
+            axes.set_ylim(0, max(1, len(values)))
+            axes.yaxis.set_major_locator(ticker.MaxNLocator(2, integer=True))
+            axes.grid(visible=False, axis="x")
+            axes.set_title(name, loc="left", size=8.5, pad=3)
+        if p95 is not None:
+            _note(panels[0], f"95 % of chance: {p95:.2f}", p95)
+        panels[-1].set_xlim(0, bins[-1])
+        panels[-1].xaxis.set_major_locator(ticker.MultipleLocator(5))
+        panels[-1].set_xlabel("exposure (bits)")
+        return inline(figure, key, "Histogram of canary exposures for " + ", ".join(name for name, _, _ in rows))
+
+
+def roc(lines: Sequence[Line], log: bool, key: str) -> str:
+    """True against false positive rate, with the diagonal of a coin."""
+    low = 1e-3
+    with style(key):
+        figure, axes = _figure()
+        if log:
+            axes.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1))
+        else:
+            axes.set(xlim=(0, 1), ylim=(0, 1))
+        diagonal = [low, 1] if log else [0, 1]
+        axes.plot(diagonal, diagonal, color=color("muted"), linewidth=0.8, dashes=(2, 2))
+        _draw_all(axes, [_positive(line) if log else line for line in lines])
+        _labels(axes, "false positive rate", "true positive rate")
+        return inline(figure, key, f"{'Log–log ' if log else ''}ROC of the membership attack for " + _names(lines))
+
+
+def _figure() -> tuple[Figure, Axes]:
+    figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _draw_all(axes: Axes, lines: Sequence[Line], marker: str | None = None) -> None:
+    """Earlier lines are wider, so that equal curves still show all their colours."""
+    for above, line in enumerate(reversed(lines)):
+        pattern = DASHES[line.slot % len(DASHES)]
+        axes.plot(
+            line.x, line.y, color=_hue(line.slot), linestyle=(0, pattern) if pattern else "solid",
+            linewidth=1.5 + 0.7 * min(above, 4), zorder=3 - 0.01 * above, marker=marker, markersize=3,
+        )  # fmt: skip
+
+
+def _positive(line: Line) -> Line:
+    points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if x > 0 and y > 0]
+    return Line(line.name, line.slot, [x for x, _ in points], [y for _, y in points])
+
+
+def _hue(slot: int) -> str:
+    return color(f"s{slot % SERIES}")
+
+
+def _labels(axes: Axes, x: str, y: str) -> None:
+    """Axis names, the vertical one above its axis where it reads without a turned head; plain numbers on the ticks."""
+    axes.set_xlabel(x)
+    axes.set_title(y, loc="left", size=8.5, color=color("muted"), pad=6)
+    for axis, scale in ((axes.xaxis, axes.get_xscale()), (axes.yaxis, axes.get_yscale())):
+        if scale == "log":
+            axis.set_minor_formatter(ticker.NullFormatter())
+            if not isinstance(axis.get_major_locator(), ticker.FixedLocator):
+                axis.set_major_formatter(ticker.FuncFormatter(_decade))
+        else:
+            axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.6g}".replace("-", "−")))
+
+
+def _decade(value: float, _: int | None = None) -> str:
+    exponent = round(math.log10(value))
+    return f"{10.0**exponent:g}" if -2 <= exponent <= 3 else power(exponent)
+
+
+def _log_ticks(axes: Axes, low: float, high: float) -> None:
+    """Ticks at 1, 2, 5 × powers of ten: a perplexity axis rarely spans enough decades for powers alone."""
+    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    ticks = [m * 10.0**d for d in decades for m in (1, 2, 5) if low / 1.3 <= m * 10.0**d <= high * 1.3]
+    axes.yaxis.set_major_locator(ticker.FixedLocator(ticks))
+    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.6g}"))
+
+
+def _note(axes: Axes, text: str, x: float) -> None:
+    """A remark beside a vertical rule at x, near the top."""
+    axes.annotate(
+        text, (x, 0.97), (3, 0), xycoords=axes.get_xaxis_transform(), textcoords="offset points", va="top", size=7.5,
+        color=color("muted"),
+    )  # fmt: skip
+
+
+def _names(lines: Sequence[Line]) -> str:
+    return ", ".join(line.name for line in lines) or "no run"

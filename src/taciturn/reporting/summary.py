@@ -1,0 +1,179 @@
+"""What a run amounts to, in plain words: its method, its headline claim, what attacks found, and the verdict."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from taciturn.auditing.finding import Finding
+from taciturn.privacy.guarantee import Guarantee
+from taciturn.reporting import formats
+from taciturn.reporting.view import RunView
+
+_METHODS = {
+    "sgd": "plain training on the text as it is",
+    "redacted": "plain training on redacted text",
+    "dpsgd": "DP-SGD on every record",
+    "crt": "confidentially redacted training",
+}
+MEMBERSHIP = ("membership", "group-membership")
+
+
+def method(run: RunView) -> str:
+    """How the model was trained, for people who have not read the papers."""
+    name = str(run.plan.get("mechanism", "unknown"))
+    words = _METHODS.get(name, name)
+    reads = {part for phase in run.plan.get("phases", ()) for part in phase.get("reads", ())}
+    if name == "crt":
+        words += ", with skeletons" if "skeletons" in reads else ", as published"
+    return words
+
+
+def headline(run: RunView) -> list[Guarantee]:
+    """The claims to put first: all of the confidentiality of one secret, else whatever there is."""
+    return [g for g in run.guarantees if g.notion == "confidentiality"] or list(run.guarantees)
+
+
+def bounded(run: RunView) -> bool:
+    """Whether every headline claim is a bound that holds, with or without a condition."""
+    claims = headline(run)
+    return bool(claims) and all(g.status in ("proved", "conditional") and g.finite for g in claims)
+
+
+def perplexity(run: RunView, field: str = "perplexity") -> float | None:
+    """The last perplexity on test text, or where there is none on validation text."""
+    rows = [row for row in run.rows("eval") if row.get(field) is not None]
+    rows = [row for row in rows if row.get("split") == "test"] or rows
+    return float(rows[-1][field]) if rows else None
+
+
+def leaks(run: RunView) -> bool:
+    """Whether any attack succeeded."""
+    return any(f.verdict == "leak" for f in run.findings or ())
+
+
+def run_row(run: RunView, name: str, slot: int) -> dict[str, Any]:
+    """One row of the summary table."""
+    certificate = run.certificate or {}
+    exposure = run.finding("exposure")
+    return {
+        "name": name,
+        "slot": slot,
+        "mechanism": run.plan.get("mechanism"),
+        "method": method(run),
+        "perplexity": perplexity(run),
+        "perplexity_public_tokens": perplexity(run, "perplexity_public_tokens"),
+        "exposure": None if exposure is None else _exposure(exposure),
+        "membership": [_membership(f) for attack in MEMBERSHIP if (f := run.finding(attack))],
+        "guarantees": [
+            {"words": g.words(), "status": g.status, "epsilon": g.epsilon, "delta": g.delta} for g in headline(run)
+        ],
+        "certified": run.certificate is not None,
+        "audited": run.findings is not None,
+        "release": certificate.get("release"),
+        "reasons_against_release": [str(reason) for reason in certificate.get("reasons") or ()],
+    }
+
+
+def verdict(runs: Sequence[RunView], names: Sequence[str]) -> tuple[str, list[str]]:
+    """A headline, and the paragraph under it: who leaks, who does not, under which guarantee, at what cost."""
+    audited = [(n, r) for n, r in zip(names, runs, strict=True) if r.findings]
+    leaking = [(n, r) for n, r in audited if leaks(r)]
+    quiet = [(n, r) for n, r in audited if not leaks(r)]
+    lines = []
+    if leaking:
+        lines.append(_leak_words(leaking))
+    if quiet:
+        lines.append(_quiet_words(quiet))
+    if not audited:
+        lines.append(f"{_and(names)} {'has' if len(names) == 1 else 'have'} not been attacked.")
+    lines.extend(_claim_words(runs, names))
+    told = [(n, formats.general(p)) for n, r in zip(names, runs, strict=True) if (p := perplexity(r)) is not None]
+    if told:
+        each = [f"{p} for {n}" for n, p in told] if len(runs) > 1 else [told[0][1]]
+        lines.append(f"Held-out perplexity: {_and(each)}.")
+    return _headline(len(runs), audited, leaking), lines
+
+
+def _claim_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
+    """One run: its headline claims in full. Several: each claim once, short, with the models that share it."""
+    if len(runs) == 1:
+        return [claim.words() for claim in headline(runs[0])] or [f"{names[0]} is not certified: nothing is promised."]
+    labelled = list(zip(names, runs, strict=True))
+    sharing: dict[str, list[str]] = {}
+    for name, run in labelled:
+        for g in headline(run) if bounded(run) else ():
+            size = f"ε = {formats.bound(g.epsilon)} at δ = {formats.bound(g.delta)}"
+            words = f"{size} for {g.unit} ({g.notion}, neighbours by {g.relation}, {g.status})"
+            sharing.setdefault(words, []).append(name)
+    lines = [f"Against every attack, {_and(who)} promise{'s' * (len(who) == 1)} {w}." for w, who in sharing.items()]
+    if lacking := [name for name, run in labelled if not bounded(run)]:
+        lines.append(f"No bound covers every secret in {_and(lacking)}.")
+    return lines
+
+
+def _headline(total: int, audited: Sequence[object], leaking: Sequence[object]) -> str:
+    if not audited:
+        return "Not attacked yet"
+    if total == 1:
+        return "This model gives secrets away" if leaking else "No leak found in this model"
+    if not leaking:
+        return f"No leak found in {'any' if len(audited) == total else len(audited)} of {total} models"
+    return f"{len(leaking)} of {total} models {'give' if len(leaking) > 1 else 'gives'} secrets away"
+
+
+def _leak_words(leaking: Sequence[tuple[str, RunView]]) -> str:
+    scores = [(n, f) for n, r in leaking if (f := r.finding("exposure")) and f.verdict == "leak"]
+    if not scores:
+        attacks = sorted({spoken(f.attack) for _, r in leaking for f in r.findings or () if f.verdict == "leak"})
+        return f"{_and([n for n, _ in leaking])} leak under the {_and(attacks)} attack."
+    equal: dict[str, list[str]] = {}
+    for name, finding in scores:
+        equal.setdefault(formats.bits(finding.score), []).append(name)
+    told = _and([f"{score} bits in {_and(who)}" for score, who in equal.items()])
+    p95 = scores[0][1].null.get("p95")
+    chance = f"; a model that never saw the canaries stays below {formats.bits(p95)} in 95 of 100 cases" if p95 else ""
+    return f"The highest canary exposure is {told}{chance}."
+
+
+def _quiet_words(quiet: Sequence[tuple[str, RunView]]) -> str:
+    tried = sorted({spoken(f.attack) for _, r in quiet for f in r.findings or ()})
+    return f"The {_and(tried)} attack{'s' if len(tried) > 1 else ''} found no leak in {_and([n for n, _ in quiet])}."
+
+
+def _exposure(finding: Finding) -> dict[str, Any]:
+    top = perfect(finding)
+    return {
+        "score": finding.score,
+        "p95": finding.null.get("p95"),
+        "p": finding.null.get("p"),
+        "verdict": finding.verdict,
+        "share": round(min(1.0, max(0.0, (finding.score or 0.0) / top)), 3),
+        "mark": round(min(1.0, (finding.null.get("p95") or 0.0) / top), 3),
+    }
+
+
+def _membership(finding: Finding) -> dict[str, Any]:
+    return {
+        "score": finding.score,
+        "measure": ("group " if finding.attack == "group-membership" else "") + finding.unit_of_score,
+        "chance": finding.null.get("mean", 0.5),
+        "p95": finding.null.get("p95"),
+        "p": finding.null.get("p"),
+        "verdict": finding.verdict,
+    }
+
+
+def perfect(exposure: Finding) -> float:
+    """Bits of perfect memorisation: log2 of the number of candidates."""
+    return float(exposure.detail.get("max_possible") or math.log2(10**6))
+
+
+def spoken(attack: str) -> str:
+    """An attack's name as words."""
+    return attack.replace("-", " ")
+
+
+def _and(parts: Sequence[str]) -> str:
+    return parts[0] if len(parts) == 1 else ", ".join(parts[:-1]) + " and " + parts[-1] if parts else ""

@@ -1,0 +1,109 @@
+"""A finished (or interrupted) run, read back from its folder for the report.
+
+Everything comes from the files a run leaves behind; nothing is trained, attacked or certified here. Files that are not
+there yet (``certificate.json``, ``audit.json``) are ``None``; a folder without ``plan.json`` is not a run.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from taciturn.auditing import finding as findings_file
+from taciturn.auditing.finding import Finding
+from taciturn.errors import DataError
+from taciturn.privacy.events import Event
+from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.ledger import Ledger
+
+Json = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class RunView:
+    """One run as the report sees it.
+
+    events: how often each event stands in the ledger. metrics: rows of ``metrics.jsonl`` in order (``kind`` is "step" or
+    "eval"). certificate, findings: None when the run was not certified, not audited.
+    """
+
+    name: str
+    plan: Json
+    events: Mapping[Event, int]
+    metrics: tuple[Json, ...]
+    evidence: Json
+    certificate: Json | None
+    guarantees: tuple[Guarantee, ...]
+    findings: tuple[Finding, ...] | None
+
+    @staticmethod
+    def load(folder: str | Path) -> RunView:
+        """Read a run folder. Raises DataError when it is not one, or when a file in it is damaged."""
+        folder = Path(folder)
+        if not folder.is_dir():
+            raise DataError(f"{folder}: no such folder; expected a run folder, as `taciturn train` writes it")
+        plan = _json(folder / "plan.json")
+        if plan is None:
+            raise DataError(f"{folder} is not a run folder: plan.json is missing; `taciturn train` writes one")
+        certificate = _json(folder / "certificate.json")
+        audit = folder / "audit.json"
+        ledger = folder / "ledger.jsonl"
+        return RunView(
+            name=folder.resolve().name,
+            plan=plan,
+            events=dict(Ledger.read(ledger).counts()) if ledger.exists() else {},
+            metrics=tuple(_rows(folder / "metrics.jsonl")),
+            evidence=_json(folder / "evidence.json") or {},
+            certificate=certificate,
+            guarantees=_guarantees(certificate, folder / "certificate.json"),
+            findings=tuple(findings_file.load(audit)) if audit.exists() else None,
+        )
+
+    def rows(self, kind: str) -> list[Json]:
+        """The rows of ``metrics.jsonl`` of one kind, in order."""
+        return [row for row in self.metrics if row.get("kind") == kind]
+
+    def finding(self, attack: str) -> Finding | None:
+        """The last finding of an attack, or None when it was not run."""
+        found = [f for f in self.findings or () if f.attack == attack]
+        return found[-1] if found else None
+
+
+def _guarantees(certificate: Json | None, path: Path) -> tuple[Guarantee, ...]:
+    try:
+        return tuple(Guarantee.from_json(g) for g in (certificate or {}).get("guarantees", ()))
+    except DataError as error:
+        raise DataError(f"{path}: {error}; `taciturn certify` writes it anew") from error
+
+
+def _json(path: Path) -> dict[str, Any] | None:
+    if not path.exists():
+        return None
+    try:
+        value = json.loads(path.read_bytes())
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        # The parser's own message can quote the file, so it is not passed on.
+        raise DataError(f"{path} is damaged: expected one JSON object")
+    return value
+
+
+def _rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Rows of a JSON lines file. A last line cut short by a killed process is left out."""
+    lines = path.read_bytes().split(b"\n") if path.exists() else []
+    for number, line in enumerate(lines, 1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except ValueError:
+            row = None
+            if number == len(lines):
+                return
+        if not isinstance(row, dict):
+            raise DataError(f"{path}, line {number}: expected one JSON object per line")
+        yield row

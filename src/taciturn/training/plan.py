@@ -1,0 +1,208 @@
+"""A training run as data: phases, samplers, rules and what each step costs. Nothing here knows torch.
+
+The privacy event of a phase is derived from its sampler and rule, so the rate and the noise that are accounted for are
+the ones that run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from math import ceil
+from typing import Any, Literal
+
+from taciturn.errors import UsageError
+from taciturn.privacy.events import Event, NonPrivate, PoissonGaussian
+
+Part = Literal["public", "private", "skeletons", "redacted", "original"]
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Minibatches of a fresh permutation, every record once an epoch. No privacy: for parts that cost nothing."""
+
+    batch_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """Each record joins each step independently with probability ``rate``; a step may be empty, and still is one."""
+
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Mean loss per token, no clipping, no noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClipNoise:
+    """Per-record gradients clipped to ``clip``, summed, plus N(0, (noise_multiplier·clip)²), over the constant q·N."""
+
+    clip: float
+    noise_multiplier: float
+
+
+@dataclass(frozen=True, slots=True)
+class Optimiser:
+    """name: sgd or adamw. schedule: constant, linear or cosine, over the phase's steps, after ``warmup`` (a share)."""
+
+    name: Literal["sgd", "adamw"] = "adamw"
+    lr: float = 1e-3
+    momentum: float = 0.0
+    weight_decay: float = 0.0
+    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    warmup: float = 0.0
+    max_grad_norm: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """``steps`` updates over the records of ``reads`` (their number is ``records``), each time the phase comes up.
+
+    Raises UsageError for a sampler and a rule that have no accounting together.
+    """
+
+    name: str
+    reads: tuple[Part, ...]
+    records: int
+    sampler: Shuffle | Poisson
+    rule: Plain | ClipNoise
+    steps: int
+    optimiser: Optimiser
+
+    def __post_init__(self) -> None:
+        if isinstance(self.rule, ClipNoise) and not isinstance(self.sampler, Poisson):
+            raise UsageError(
+                f"phase {self.name!r}: clipped and noised steps need Poisson sampling, got {type(self.sampler).__name__}: "
+                "shuffled batches have another, larger cost that is not accounted for here"
+            )
+        if isinstance(self.rule, Plain) and isinstance(self.sampler, Poisson):
+            raise UsageError(f"phase {self.name!r}: plain steps take shuffled batches")
+
+    @property
+    def event(self) -> Event:
+        """What one step of this phase costs."""
+        if isinstance(self.rule, ClipNoise) and isinstance(self.sampler, Poisson):
+            return PoissonGaussian(self.sampler.rate, self.rule.noise_multiplier)
+        return NonPrivate(tuple(self.reads))
+
+    @property
+    def private(self) -> bool:
+        return isinstance(self.rule, ClipNoise)
+
+
+@dataclass(frozen=True, slots=True)
+class Model:
+    """name: lstm, a config file, a folder or a hub name. tokenizer: as `taciturn.models.tokens.load_tokenizer` takes it."""
+
+    name: str
+    tokenizer: str = "auto"
+    max_length: int | None = None
+    options: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Seeds:
+    """model: initial weights and dropout. data: the order of public batches. noise: None draws noise *and private
+    samples* from the operating system's entropy; a number makes a run repeatable, its certificate not for release."""
+
+    model: int = 0
+    data: int = 0
+    noise: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One update: its number in the run, in its phase, and how often the phase has come up before."""
+
+    number: int
+    phase: Phase
+    in_phase: int
+    round: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that decides a run. ``phases`` run in order, ``repeat`` times over."""
+
+    mechanism: str
+    phases: tuple[Phase, ...]
+    repeat: int
+    model: Model
+    seeds: Seeds
+    corpus_key: str
+    target_epsilon: float | None = None
+    target_delta: float | None = None
+    relation: str = "substitution"
+
+    def unroll(self) -> Iterator[Step]:
+        """Every step of the run, in order."""
+        number = 0
+        done = dict.fromkeys((p.name for p in self.phases), 0)
+        for round in range(self.repeat):
+            for phase in self.phases:
+                for _ in range(phase.steps):
+                    yield Step(number, phase, done[phase.name], round)
+                    done[phase.name] += 1
+                    number += 1
+
+    @property
+    def total_steps(self) -> int:
+        return self.repeat * sum(phase.steps for phase in self.phases)
+
+    def steps_of(self, phase: Phase) -> int:
+        """Steps of ``phase`` in the whole run."""
+        return self.repeat * phase.steps
+
+    def events(self) -> dict[Event, int]:
+        """How often each event happens in the whole run."""
+        counts: dict[Event, int] = {}
+        for phase in self.phases:
+            if phase.steps:
+                counts[phase.event] = counts.get(phase.event, 0) + self.steps_of(phase)
+        return counts
+
+    def to_json(self) -> dict[str, Any]:
+        """What plan.json holds; the certificate quotes it and ``verify`` recomputes from it."""
+        target = None
+        if self.target_epsilon is not None:
+            target = {"epsilon": self.target_epsilon, "delta": self.target_delta}
+        return {
+            "mechanism": self.mechanism,
+            "relation": self.relation,
+            "target": target,
+            "phases": [
+                {
+                    "name": phase.name,
+                    "reads": list(phase.reads),
+                    "records": phase.records,
+                    "steps": self.steps_of(phase),
+                    "event": phase.event.to_json(),
+                    "sampler": {"name": type(phase.sampler).__name__, **asdict(phase.sampler)},
+                    "rule": {"name": type(phase.rule).__name__, **asdict(phase.rule)},
+                    "optimiser": asdict(phase.optimiser),
+                }
+                for phase in self.phases
+            ],
+            "repeat": self.repeat,
+            "model": asdict(self.model),
+            "seeds": {**asdict(self.seeds), "noise": "os" if self.seeds.noise is None else self.seeds.noise},
+            "corpus_key": self.corpus_key,
+        }
+
+    @property
+    def key(self) -> str:
+        """Digest of the plan: a resumed run must have the same."""
+        text = json.dumps(self.to_json(), sort_keys=True)
+        return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def epoch_steps(records: int, sampler: Shuffle | Poisson) -> int:
+    """Steps of one epoch: every record once (shuffle), or once on average (Poisson; CRT, Algorithm 1, footnote 3)."""
+    if isinstance(sampler, Shuffle):
+        return ceil(records / sampler.batch_size)
+    return max(1, round(1 / sampler.rate)) if records else 0
