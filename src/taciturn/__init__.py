@@ -14,9 +14,9 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "read": "taciturn.text.readers",
-    "policy": "taciturn.screen.policies",
-    "screen": "taciturn.screen.pipeline",
-    "load_screened": "taciturn.screen.screened",
+    "policy": "taciturn.screening.policies",
+    "screen": "taciturn.screening.pipeline",
+    "load_screened": "taciturn.screening.screened",
     "plan": "taciturn.api",
     "train": "taciturn.api",
     "audit": "taciturn.api",
@@ -24,15 +24,27 @@ _WHERE = {
     "verify": "taciturn.privacy.verify",
     "simulate": "taciturn.data.customersim",
 }
-__all__ = [*_WHERE, "__version__"]
+__all__ = [
+    "__version__",
+    "audit",
+    "load_screened",
+    "plan",
+    "policy",
+    "read",
+    "report",
+    "screen",
+    "simulate",
+    "train",
+    "verify",
+]
 
 if TYPE_CHECKING:
     from taciturn.api import audit, plan, report, train
     from taciturn.data.customersim import simulate
     from taciturn.privacy.verify import verify
-    from taciturn.screen.pipeline import screen
-    from taciturn.screen.policies import policy
-    from taciturn.screen.screened import load as load_screened
+    from taciturn.screening.pipeline import screen
+    from taciturn.screening.policies import policy
+    from taciturn.screening.screened import load as load_screened
     from taciturn.text.readers import read
 
 

@@ -16,7 +16,7 @@ from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.cost import spent
 from taciturn.mechanisms.run import RunConfig
 from taciturn.privacy.certificate import Certificate
-from taciturn.screen.screened import ScreenedCorpus
+from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import Record
 from taciturn.training.plan import Plan
 

@@ -59,8 +59,8 @@ def demo(
     from taciturn.cli.show import as_json, out, talk, training
     from taciturn.data.customersim import simulate
     from taciturn.errors import UsageError
-    from taciturn.screen.pipeline import screen
-    from taciturn.screen.policies import policy
+    from taciturn.screening.pipeline import screen
+    from taciturn.screening.policies import policy
     from taciturn.text.readers import Corpus
     from taciturn.text.segment import split
 

@@ -34,7 +34,7 @@ def plan(
     from taciturn.cli.show import as_json, talk
     from taciturn.mechanisms.config import parse
     from taciturn.mechanisms.run import RunConfig, make_plan, save_config
-    from taciturn.screen.screened import load
+    from taciturn.screening.screened import load
 
     raw: dict[str, Any] = {
         "mechanism": mechanism,

@@ -11,7 +11,7 @@ def policies(*, json: Json = False) -> None:
     Example: `taciturn policies`
     """
     from taciturn.cli.show import as_json, out, table
-    from taciturn.screen.policies import names, policy
+    from taciturn.screening.policies import names, policy
 
     found = {name: policy(name) for name in names()}
     if json:

@@ -50,8 +50,8 @@ def screen(
     Example: `taciturn screen mail/*.jsonl --text body --user sender -p ssn,email,phone -o screened/`
     """
     from taciturn.cli.show import as_json, out, table, talk
-    from taciturn.screen.pipeline import screen as run
-    from taciturn.screen.policies import policy as build
+    from taciturn.screening.pipeline import screen as run
+    from taciturn.screening.policies import policy as build
     from taciturn.text.readers import read
 
     corpus = read(

@@ -11,7 +11,7 @@ from pathlib import Path
 from taciturn.mechanisms.run import Run
 from taciturn.privacy.certificate import Certificate, issue, load_json
 from taciturn.privacy.evidence import Evidence
-from taciturn.screen.screened import load
+from taciturn.screening.screened import load
 from taciturn.text.files import write_text
 
 

@@ -11,7 +11,7 @@ from typing import Literal
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
-from taciturn.screen.screened import ScreenedCorpus
+from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import ClipNoise, Model, Part, Phase, Plain, Plan, Poisson, Seeds, Shuffle, epoch_steps
 
 SUMMARY = "plain steps on public text, DP-SGD on private records; confidentiality for every secret"

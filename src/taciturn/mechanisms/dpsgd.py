@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from taciturn.mechanisms.config import PrivateSteps
-from taciturn.screen.screened import ScreenedCorpus
+from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import ClipNoise, Model, Phase, Plan, Poisson, Seeds
 
 SUMMARY = "DP-SGD on every record; protects everything, costs the most"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from taciturn.privacy.evidence import Evidence
-from taciturn.screen.screened import ScreenedCorpus
+from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import Plan
 
 DEFAULT_DELTA = 1e-5

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taciturn.mechanisms import sgd
-from taciturn.screen.screened import ScreenedCorpus
+from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import Model, Plan, Seeds
 
 SUMMARY = "ordinary training on redacted text; no protection for what the policy misses"

@@ -26,8 +26,8 @@ from taciturn.mechanisms import MECHANISMS
 from taciturn.mechanisms.config import Strict, existing, parse
 from taciturn.mechanisms.cost import running
 from taciturn.mechanisms.evidence import evidence
-from taciturn.screen.screened import ScreenedCorpus
-from taciturn.screen.screened import load as load_screened
+from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.screened import load as load_screened
 from taciturn.text.document import Record
 from taciturn.text.files import write_bytes, write_text
 from taciturn.text.readers import read

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taciturn.mechanisms.config import PublicSteps
-from taciturn.screen.screened import ScreenedCorpus
+from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import Model, Part, Phase, Plain, Plan, Seeds, Shuffle, epoch_steps
 
 SUMMARY = "ordinary training on the original text; no protection"

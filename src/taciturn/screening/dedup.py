@@ -1,0 +1,40 @@
+"""Exact deduplication of redacted texts: the first stays, later copies become ``<MASK>`` (guarantees.md §2.2).
+
+The private records as a multiset change by at most one element when one record changes, in every scope, because a text in
+scope is there once and each further copy is the same ``<MASK>``. Public and private copies are looked up apart, so that no
+private record decides which public ones stay.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from dataclasses import dataclass, field
+from typing import Literal
+
+from taciturn.text.document import MASK
+
+Scope = Literal["suspicious", "all", "none"]
+SCOPES: tuple[Scope, ...] = ("suspicious", "all", "none")
+
+
+@dataclass(slots=True)
+class Dedup:
+    """Ask once per record, in corpus order. Keeps 16 bytes a distinct text, under a key drawn for this object and never
+    stored: unkeyed hashes of short sentences can be guessed."""
+
+    scope: Scope
+    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
+    _seen: set[bytes] = field(default_factory=set, repr=False)
+
+    def is_copy(self, text: str, private: bool, suspicious: bool) -> bool:
+        """Whether an equal text in scope came before. suspicious: π_c still marks something in it."""
+        if self.scope == "none" or text == MASK or (self.scope == "suspicious" and not (private and suspicious)):
+            return False
+        digest = hashlib.blake2b(
+            text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._key, salt=b"p" * private
+        ).digest()
+        if digest in self._seen:
+            return True
+        self._seen.add(digest)
+        return False

@@ -1,0 +1,157 @@
+"""A screened corpus as the rest of taciturn sees it: parts of text, counts, and how large a group of secrets is."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, get_args
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from taciturn.errors import DataError, UsageError, nearest
+from taciturn.screening.manifest import Counts, Manifest
+from taciturn.text.document import MASK
+
+Part = Literal["public", "private", "skeletons", "redacted", "original"]
+PARTS: tuple[Part, ...] = get_args(Part)
+MANIFEST = "manifest.json"
+
+
+@dataclass(frozen=True, slots=True)
+class ScreenedCorpus:
+    """manifest: what it says about itself. table: one row a record, in corpus order (columns in store.RECORDS). path: its
+    folder, None in memory. originals: untouched texts, in memory only; a folder's are read when asked for."""
+
+    manifest: Manifest
+    table: pa.Table = field(repr=False)
+    path: Path | None = None
+    originals: pa.Table | None = field(default=None, repr=False)
+
+    @classmethod
+    def load(cls, path: Path) -> ScreenedCorpus:
+        """A screened corpus from its folder. Raises DataError if a file is missing or not what the manifest says."""
+        path = Path(path)
+        manifest = Manifest.read(path / MANIFEST)
+        for shard in manifest.shards:
+            file = path / shard.path
+            if not file.is_file():
+                raise DataError(f"'{path.name}': {shard.path} is missing; screen again")
+            with file.open("rb") as handle:
+                if hashlib.file_digest(handle, lambda: hashlib.blake2b(digest_size=32)).hexdigest() != shard.digest:
+                    raise DataError(f"'{path.name}': {shard.path} was changed after screening; screen again")
+        return cls(manifest, _read(path, manifest, "records"), path)
+
+    @property
+    def key(self) -> str:
+        """Content key; a function of the private text (see Manifest)."""
+        return self.manifest.key
+
+    @property
+    def counts(self) -> Counts:
+        return self.manifest.counts
+
+    def texts(self, part: Part) -> list[str]:
+        """The texts of a part, in corpus order.
+
+        public: public records (copies removed by dedup="all" left out). private: every private record after redaction and
+        dedup; a removed copy is exactly "<MASK>" and stays in the list. skeletons: of private records that have one, copies
+        included. redacted: all records after redaction, before dedup. original: all records untouched.
+        Raises DataError for "original" when originals were not kept.
+        """
+        if part not in PARTS:
+            raise UsageError(f"part '{part}' is unknown; {nearest(part, PARTS)}")
+        if part == "original":
+            return _strings(self._originals(), "original")
+        if part == "redacted":
+            return _strings(self.table, "redacted")
+        if part == "skeletons":
+            return [s for s in self.table["skeleton"].to_pylist() if s is not None]
+        rows = zip(*(self.table[name].to_pylist() for name in ("part", "redacted", "duplicate")), strict=True)
+        if part == "public":
+            return [text for where, text, duplicate in rows if where == "public" and not duplicate]
+        return [MASK if duplicate else text for where, text, duplicate in rows if where == "private"]
+
+    def group_size(self, secrets: Sequence[str]) -> int:
+        """k(S): an upper bound on the private records that change when every secret of S is replaced by ``<MASK>``.
+
+        A record changes if one of the secrets stands in its original text (letter case aside) and not each time exactly on a
+        span that π masks and that survived the check; so a partly masked secret counts. Equal records count once where the
+        neighbours are deduplicated too: always in scope "all"; in scope "suspicious" if π_c marks something beside the
+        secrets, for otherwise the copies of s(<MASK>) are no longer suspicious and all of them stay.
+        Raises DataError when originals were not kept: redacted text alone cannot show a partly masked secret.
+        """
+        wanted = sorted({s.lower() for s in secrets if s})
+        original = self._originals()
+        columns = (
+            *(self.table[n] for n in ("part", "redacted")),
+            *(original[n] for n in ("original", "stable", "suspects")),
+        )
+        once: set[str] = set()
+        each = 0
+        for where, redacted, text, stable, suspects in zip(*(c.to_pylist() for c in columns), strict=True):
+            found = _places(text, wanted)
+            if where != "private" or found <= _pairs(stable):
+                continue
+            left = _places(redacted, wanted)
+            beside = any(all(end <= a or b <= start for a, b in left) for start, end in _pairs(suspects))
+            if self.manifest.dedup == "all" or (self.manifest.dedup == "suspicious" and left and beside):
+                once.add(text)
+            else:
+                each += 1
+        return len(once) + each
+
+    def _originals(self) -> pa.Table:
+        if self.originals is not None:
+            return self.originals
+        if self.path is None or not self.manifest.originals:
+            raise DataError(
+                "the original texts of this screened corpus were not kept; screen again with keep_originals"
+            )
+        return _read(self.path, self.manifest, "originals")
+
+
+def load(path: Path) -> ScreenedCorpus:
+    """A screened corpus from its folder."""
+    return ScreenedCorpus.load(path)
+
+
+def _strings(table: pa.Table, column: str) -> list[str]:
+    return [str(value) for value in table[column].to_pylist()]
+
+
+def _pairs(flat: Sequence[int]) -> set[tuple[int, int]]:
+    return set(zip(flat[::2], flat[1::2], strict=True))
+
+
+def _places(text: str, secrets: Sequence[str]) -> set[tuple[int, int]]:
+    """Every occurrence of every (lower-case) secret, overlapping ones too."""
+    lowered = text.lower()
+    text = lowered if len(lowered) == len(text) else text  # a few letters change length: offsets must stay
+    places = set()
+    for secret in secrets:
+        at = text.find(secret)
+        while at >= 0:
+            places.add((at, at + len(secret)))
+            at = text.find(secret, at + 1)
+    return places
+
+
+def _read(path: Path, manifest: Manifest, kind: str) -> pa.Table:
+    tables = []
+    for shard in manifest.shards:
+        if shard.path.startswith(f"{kind}/"):
+            with (path / shard.path).open("rb") as handle:
+                # One thread: a pool that is still starting when a short command ends aborts the interpreter.
+                tables.append(pq.ParquetFile(handle, pre_buffer=False).read(use_threads=False))
+    if not tables:
+        raise DataError(f"'{path.name}' has no {kind}; screen again")
+    table = pa.concat_tables(tables)
+    expected = manifest.counts.public + manifest.counts.private
+    if table.num_rows != expected:
+        raise DataError(
+            f"'{path.name}': {table.num_rows} rows of {kind} where the manifest counts {expected}; screen again"
+        )
+    return table
