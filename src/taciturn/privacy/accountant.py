@@ -1,0 +1,331 @@
+"""From ledger counts to (ε, δ): privacy loss distributions, composed by dp_accounting, always rounded upwards.
+
+The grid follows the answer. A moment bound gives a first ε, the grid width is set from it, and the grid is refined
+until the answer no longer asks for a finer one; so neither a tiny ε (a fine grid) nor a huge one (a wide range) costs
+more than a few million cells. Where a composition would be wider than that (ε in the thousands), and for δ that a
+transform cannot resolve, the moment bound itself is the answer: certified, but somewhat high. Whatever is cut off or
+lost to rounding is charged to δ.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import version
+
+import numpy as np
+from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+from scipy.optimize import brentq
+
+from taciturn.errors import UsageError, nearest
+from taciturn.privacy.events import RELATIONS, Event, NonPrivate, PoissonGaussian, Relation
+from taciturn.privacy.pairs import Grid, discretise, dominating, loss_range
+
+Counts = tuple[tuple[PoissonGaussian, int], ...]
+
+_TAIL = 1e-6  # share of δ spent on cut tails
+_CELLS = 1 << 17  # most cells of one step
+_COMPOSED = 1 << 20  # most cells of the composition; beyond, the moment bound answers alone
+_FINEST = 1e-7  # ε below this is reported as an upper bound, not resolved further
+_ORDERS = np.geomspace(1e-4, 1e9, 105)
+
+
+def accountant_name() -> str:
+    """What a certificate names as its accountant."""
+    return f"PLD, dp_accounting {version('dp-accounting')}"
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """The privacy curve of a whole run: ``delta(epsilon)`` and its inverse, upper bounds in both directions.
+
+    ``reason`` is set when the curve is trivial (ε = ∞ at every δ) and says why.
+    """
+
+    counts: Counts
+    relation: Relation
+    group: int = 1
+    reason: str | None = None
+
+    @property
+    def steps(self) -> int:
+        return sum(count for _, count in self.counts)
+
+    def for_group(self, group: int) -> Profile:
+        """The same run when ``group`` records change at once."""
+        return Profile(self.counts, self.relation, _group(group), self.reason)
+
+    def epsilon(self, delta: float) -> float:
+        """Smallest certified ε at ``delta`` in (0, 1); ``inf`` with a ``reason`` where there is none."""
+        if isinstance(delta, bool) or not 0 < delta < 1:
+            raise UsageError(f"delta: expected a probability in (0, 1), found {delta!r}")
+        if self.reason is not None:
+            return math.inf
+        return _epsilon(self, float(delta)) if self.counts else 0.0
+
+    def delta(self, epsilon: float) -> float:
+        """Certified bound of both hockey-stick divergences at ``epsilon`` (any real number; e^ε may be below one)."""
+        if math.isnan(epsilon):
+            raise UsageError("epsilon: expected a number, found nan")
+        if self.reason is not None or epsilon == -math.inf:
+            return 1.0
+        if not self.counts:
+            return max(0.0, -math.expm1(epsilon))
+        return 0.0 if epsilon == math.inf else _delta(self, float(epsilon))
+
+
+def compose(steps: Mapping[Event, int] | Iterable[Event], relation: Relation, group: int = 1) -> Profile:
+    """The privacy curve of all ``steps`` together, for ``group`` records changed by ``relation``.
+
+    Args:
+        steps: how often each event happened, or the events one by one.
+        relation: "substitution" (a record becomes another; confidentiality) or "add-remove".
+        group: number k ≥ 1 of records that change at once.
+
+    Raises:
+        UsageError: an unknown relation, event or count.
+
+    >>> profile = compose({PoissonGaussian(0.01, 1.0): 1000}, "substitution")
+    >>> round(profile.epsilon(1e-5), 3)
+    2.843
+    """
+    if relation not in RELATIONS:
+        raise UsageError(f"relation {relation!r} is unknown; {nearest(str(relation), RELATIONS)}")
+    counted = dict(steps) if isinstance(steps, Mapping) else dict(Counter(steps))
+    noisy: dict[PoissonGaussian, int] = {}
+    reason = None
+    for event, count in counted.items():
+        if isinstance(count, bool) or not isinstance(count, int) or count < 0:
+            raise UsageError(f"number of steps of {event}: expected a whole number ≥ 0, found {count!r}")
+        if isinstance(event, PoissonGaussian):
+            if count:
+                noisy[event] = count
+        elif not isinstance(event, NonPrivate):
+            raise UsageError(f"{type(event).__name__} is not an event that a guarantee covers")
+        elif count and not event.free:
+            reason = f"{count} steps without noise read {', '.join(event.reads)}"
+    return Profile(tuple(sorted(noisy.items())), relation, _group(group), reason)
+
+
+def _group(group: int) -> int:
+    if isinstance(group, bool) or not isinstance(group, int) or group < 1:
+        raise UsageError(f"group: expected a whole number ≥ 1 of records that change together, found {group!r}")
+    return group
+
+
+def _cut(profile: Profile, delta: float) -> float:
+    """Tail mass per step that may be cut when the answer is wanted at ``delta``."""
+    return max(delta * _TAIL / profile.steps, 1e-280)
+
+
+def _rounding(steps: int) -> float:
+    """Generous bound on what the transforms of a ``steps``-fold composition can misplace.
+
+    A transform of 2^20 cells is off by a few times 20·u (u = 2^-53) relative to its norm, raising it to the power T
+    multiplies that by T, and Parseval carries it to the mass.
+    """
+    return steps * 2.0**-46
+
+
+def _directions(profile: Profile, width: float, cut: float) -> list[list[tuple[Grid, int]]]:
+    """For each direction (removal, addition; or the symmetric one) the grids of all events with their counts."""
+    grids = [
+        ([discretise(pair, width, cut) for pair in dominating(event, profile.relation, profile.group, cut)], count)
+        for event, count in profile.counts
+    ]
+    directions = max(len(each) for each, _ in grids)
+    return [[(each[min(d, len(each) - 1)], count) for each, count in grids] for d in range(directions)]
+
+
+@lru_cache(maxsize=256)
+def _loss_span(profile: Profile, cut: float) -> float:
+    """Length of the range of one step's loss, over events and directions."""
+    ranges = [
+        loss_range(pair, cut)
+        for event, _ in profile.counts
+        for pair in dominating(event, profile.relation, profile.group, cut)
+    ]
+    return max(high for _, high in ranges) - min(low for low, _ in ranges)
+
+
+@lru_cache(maxsize=2)
+def _distribution(profile: Profile, width: float, cut: float) -> tuple[PrivacyLossDistribution, float]:
+    """The composed loss distribution, and by how much its losses may be too small."""
+    composed, drifts = [], []
+    for grids in _directions(profile, width, cut):
+        total = None
+        drift = 0.0
+        for grid, count in grids:
+            step = grid.pmf()
+            many = step if count == 1 else step.self_compose(count, tail_mass_truncation=max(cut, 1e-18) * count)
+            total = many if total is None else total.compose(many, tail_mass_truncation=max(cut, 1e-18) * count)
+            drift += grid.drift * count
+        composed.append(total)
+        drifts.append(drift)
+    return PrivacyLossDistribution(*composed), max(drifts)
+
+
+@lru_cache(maxsize=64)
+def _moments(profile: Profile, width: float, cut: float) -> tuple[np.ndarray, float]:
+    """Per direction the composed log-moments at ``_ORDERS`` (worst of both), and the composed mass at +∞."""
+    logs, lost = [], []
+    for grids in _directions(profile, width, cut):
+        logs.append(
+            np.sum([count * (grid.log_moments(_ORDERS) + _ORDERS * grid.drift) for grid, count in grids], axis=0)
+        )
+        lost.append(-math.expm1(sum(count * math.log1p(-min(grid.infinity, 0.5)) for grid, count in grids)))
+    return np.max(logs, axis=0), max(lost)
+
+
+# (1 − e^{−y})₊ ≤ e^{θy}·θ^θ/(1+θ)^{1+θ}: the sharp constant between a moment and a hockey-stick divergence.
+_SHARP = _ORDERS * np.log(_ORDERS) - (1 + _ORDERS) * np.log1p(_ORDERS)
+
+
+def _moment_epsilon(profile: Profile, delta: float, width: float, cut: float) -> float:
+    logs, lost = _moments(profile, width, cut)
+    if lost >= delta:
+        return math.inf
+    return max(0.0, float(np.min((logs + _SHARP - math.log(delta - lost)) / _ORDERS)))
+
+
+def _moment_delta(profile: Profile, epsilon: float, width: float, cut: float) -> float:
+    logs, lost = _moments(profile, width, cut)
+    return min(1.0, lost + math.exp(min(0.0, float(np.min(logs + _SHARP - _ORDERS * epsilon)))))
+
+
+def _total_variation(profile: Profile, width: float, cut: float) -> float:
+    """Sum over steps of δ(0), which bounds the composed δ(0); 0 is a grid point, where the grid is exact."""
+    return max(
+        sum(count * float(grid.pmf().get_delta_for_epsilon(-grid.drift)) for grid, count in grids)
+        for grids in _directions(profile, width, cut)
+    )
+
+
+@lru_cache(maxsize=64)
+def _spread(profile: Profile, width: float, cut: float) -> float:
+    """Standard deviation of the composed loss as a grid of this width sees it (a coarse grid sees more)."""
+    return max(
+        math.sqrt(sum(count * grid.variance() for grid, count in grids)) for grids in _directions(profile, width, cut)
+    )
+
+
+def _fits(profile: Profile, width: float, cut: float) -> bool:
+    """Whether dp_accounting's windows for these compositions stay within ``_COMPOSED`` cells.
+
+    It cuts by Chernoff bounds of orders ±1/range … ±20/range; four of them tell how wide that will be.
+    """
+    for grids in _directions(profile, width, cut):
+        cells = 0.0
+        for grid, count in grids:
+            orders = np.array([1.0, 5.0, 20.0]) / (len(grid.probs) * width)
+            need = math.log(2 / (max(cut, 1e-18) * count))
+            above = np.min((count * grid.log_moments(orders) + need) / orders)
+            below = np.min((count * grid.log_moments(-orders) + need) / orders)
+            cells += min(float(above + below) / width, float(count * len(grid.probs)))
+        if cells > _COMPOSED:
+            return False
+    return True
+
+
+def _width(profile: Profile, scale: float, spread: float, cut: float) -> float:
+    """Grid width (a power of two, so that grid points are exact) for an ε near ``scale``.
+
+    Rounding to the grid adds variance ≤ width²/4 and mean ≤ width²/8 a step. Both must stay small, the first against
+    the composed loss's variance (at least (scale/5)², as ε is a few deviations), the second against scale.
+    """
+    scale = min(max(scale, _FINEST), 1e9)
+    wanted = 0.028 / math.sqrt(profile.steps) * min(math.sqrt(scale), max(scale / 5, min(spread, 1.0)))
+    return float(2.0 ** math.floor(math.log2(max(wanted, _loss_span(profile, cut) / _CELLS))))
+
+
+def _first_guess(profile: Profile, delta: float, cut: float) -> tuple[float, float]:
+    """A moment bound on a coarse grid: certified, often within a third; and that grid's width."""
+    width = float(2.0 ** math.ceil(math.log2(max(_loss_span(profile, cut), _FINEST) / 4096)))
+    return _moment_epsilon(profile, delta, width, cut), width
+
+
+def _settled_width(profile: Profile, delta: float, cut: float) -> float:
+    """The width at which ε at ``delta`` stops asking for a finer grid."""
+    _, width = _first_guess(profile, delta, cut)
+    epsilon = _epsilon(profile, delta)
+    for _ in range(8):
+        finer = _width(profile, epsilon, _spread(profile, width, cut), cut)
+        if finer >= width:
+            break
+        width = finer
+    return width
+
+
+def _invert(distribution: PrivacyLossDistribution, delta: float, high: float) -> float:
+    """Smallest ε, to 1e-8 of ``high`` and on the safe side, with δ(ε) ≤ ``delta``; ∞ if none up to 16 × ``high``.
+
+    dp_accounting's own inverse walks the cells in Python; this asks for δ a dozen times.
+    """
+
+    def excess(epsilon: float) -> float:
+        return math.log(max(float(distribution.get_delta_for_epsilon(epsilon)), 1e-300) / delta)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    high = min(max(high, _FINEST), 1e12)
+    for _ in range(5):
+        if excess(high) <= 0:
+            break
+        high *= 2
+    else:
+        return math.inf
+    root = float(brentq(excess, 0.0, high, xtol=1e-9 * high, rtol=1e-9))
+    while excess(root) > 0:
+        root += 1e-8 * high
+    return root
+
+
+@lru_cache(maxsize=4096)
+def _epsilon(profile: Profile, delta: float) -> float:
+    cut = _cut(profile, delta)
+    best, width = _first_guess(profile, delta, cut)
+    if _total_variation(profile, width, cut) <= delta:
+        return 0.0
+    room = delta - _rounding(profile.steps)
+    tried = math.inf
+    for _ in range(6):
+        width = min(width, _width(profile, best, _spread(profile, width, cut), cut))
+        if width >= tried:
+            break
+        tried = width
+        composes = room > 0 and _fits(profile, width, cut)
+        found = math.inf
+        if not composes or room < delta / 2:
+            found = _moment_epsilon(profile, delta, width, cut)
+        if composes:
+            distribution, drift = _distribution(profile, width, cut)
+            found = min(found, _invert(distribution, room, best) + drift)
+        best = min(best, found)
+        if best <= _FINEST:
+            break
+    return best
+
+
+@lru_cache(maxsize=4096)
+def _delta(profile: Profile, epsilon: float) -> float:
+    slack = _rounding(profile.steps)
+    wanted = 1e-6
+    best = 1.0
+    while True:
+        cut = _cut(profile, wanted)
+        width = _settled_width(profile, wanted, cut)
+        if not _fits(profile, width, cut):
+            break
+        distribution, drift = _distribution(profile, width, cut)
+        best = min(best, float(distribution.get_delta_for_epsilon(epsilon - drift)) + slack)
+        if best >= wanted / 100 or wanted < slack:
+            break
+        wanted *= 1e-4
+    if 100 * slack <= best < 1:
+        return best
+    cut = 1e-250  # below what a transform can resolve, moments still can
+    width = max(width, 2.0 ** math.ceil(math.log2(_loss_span(profile, cut) / _CELLS)))
+    return min(best, _moment_delta(profile, epsilon, width, cut))

@@ -1,0 +1,108 @@
+"""What a training step may be, as far as any guarantee is concerned: two events, and nothing else.
+
+An event is a contract. :class:`PoissonGaussian` says that every record of the protected part was drawn by its own coin,
+that its gradient was clipped to norm C, and that Normal(0, (σC)²) was added to the sum. :class:`NonPrivate` says that
+no noise was added, and names the parts that were read. An event nobody wrote a theorem for is refused, not guessed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from taciturn.errors import GuaranteeError, UsageError, nearest
+
+Part = Literal["public", "private", "skeletons", "redacted", "original"]
+Relation = Literal["add-remove", "substitution"]
+
+PARTS: frozenset[str] = frozenset(get_args(Part))
+RELATIONS: frozenset[str] = frozenset(get_args(Relation))
+FREE: frozenset[str] = frozenset({"public", "skeletons"})
+"""Parts that are the same for both neighbours, so that reading them without noise costs nothing."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class PoissonGaussian:
+    """One step: Poisson sampling at ``rate`` in (0, 1], noise of standard deviation ``noise_multiplier`` × C on the sum.
+
+    An empty draw is a step like any other.
+    """
+
+    rate: float
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "noise_multiplier"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise UsageError(f"PoissonGaussian {name}: expected a finite number, found {value!r}")
+            object.__setattr__(self, name, float(value))
+        if not 0 < self.rate <= 1:
+            raise UsageError(f"PoissonGaussian rate: expected a probability in (0, 1], found {self.rate}")
+        if self.noise_multiplier <= 0:
+            raise UsageError(
+                f"PoissonGaussian noise_multiplier: expected a positive number, found {self.noise_multiplier}; "
+                "a step without noise is NonPrivate(reads=...)"
+            )
+
+    def to_json(self) -> dict[str, Any]:
+        return {"event": "poisson-gaussian", "rate": self.rate, "noise_multiplier": self.noise_multiplier}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NonPrivate:
+    """One step without noise that read ``reads`` (kept sorted and unique)."""
+
+    reads: tuple[Part, ...]
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reads, tuple) or not self.reads:
+            raise UsageError(f"NonPrivate reads: expected at least one of {sorted(PARTS)}, found {self.reads!r}")
+        for part in self.reads:
+            if part not in PARTS:
+                raise UsageError(
+                    f"NonPrivate reads: {part!r} is not a part of a screened corpus; {nearest(part, PARTS)}"
+                )
+        object.__setattr__(self, "reads", tuple(sorted(set(self.reads))))
+
+    @property
+    def free(self) -> bool:
+        """Whether only neighbour-invariant parts were read."""
+        return set(self.reads) <= FREE
+
+    def to_json(self) -> dict[str, Any]:
+        return {"event": "non-private", "reads": list(self.reads)}
+
+
+Event = PoissonGaussian | NonPrivate
+
+_FIELDS = {
+    "poisson-gaussian": {"event", "rate", "noise_multiplier"},
+    "non-private": {"event", "reads"},
+}
+
+
+def from_json(value: Mapping[str, Any]) -> Event:
+    """The event ``to_json`` described.
+
+    Raises:
+        GuaranteeError: an unknown event or field, or values no event has. A ledger is evidence, so this is exit code 4.
+
+    >>> from_json({"event": "poisson-gaussian", "rate": 0.1, "noise_multiplier": 2.0})
+    PoissonGaussian(rate=0.1, noise_multiplier=2.0)
+    """
+    if not isinstance(value, Mapping):
+        raise GuaranteeError(f"event: expected a JSON object, found {type(value).__name__}")
+    kind = value.get("event")
+    if not isinstance(kind, str) or kind not in _FIELDS:
+        raise GuaranteeError(f"event {kind!r} is unknown, so no guarantee covers it; {nearest(str(kind), _FIELDS)}")
+    if set(value) != _FIELDS[kind]:
+        raise GuaranteeError(f"event {kind!r}: expected the fields {sorted(_FIELDS[kind])}, found {sorted(value)}")
+    try:
+        if kind == "non-private":
+            return NonPrivate(tuple(value["reads"]))
+        return PoissonGaussian(value["rate"], value["noise_multiplier"])
+    except (UsageError, TypeError) as error:
+        raise GuaranteeError(str(error)) from error

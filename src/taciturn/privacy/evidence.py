@@ -1,0 +1,109 @@
+"""What was measured about a run besides its steps: plain numbers and facts that the theorems take as input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Literal
+
+from taciturn.errors import DataError, UsageError, nearest
+
+Order = Literal["redact-first", "as-published"]
+Dedup = Literal["suspicious", "all", "none", "near"]
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Everything :func:`taciturn.privacy.claims.guarantees` needs beyond the ledger. Written as ``evidence.json``.
+
+    delta: δ at which every ε is stated.
+    redacted: the text that training read had every span π found replaced by the mask.
+    all_private: π_c marks everything, so nothing was trained on without noise (but skeletons, if used).
+    skeletons: the noiseless steps also read the skeletons of private records.
+    order, dedup: how the corpus was prepared; dedup "near" is any that looks at more than exact copies.
+    labelled, missed_by_pi, missed_by_both: gold secrets, those π misses (including spans whose detection does not
+        survive its own masking), and those neither policy marks. ``None``: nobody labelled any.
+    confidence: of each one-sided bound drawn from the labels.
+    groups: (name, k): k records still hold secrets of the named group after redaction. Names are printed; never
+        put a secret into one.
+    records_per_user: the most protected records one user has.
+    spans_not_stable: spans whose detection did not survive masking (they count as missed).
+    preprocessing: why preparation was not record-local or public, one reason each (empty: it was).
+    private_validation: a decision (early stopping, model choice, tuning) looked at private validation data.
+    seeded_noise: noise or sampling coins came from a stored seed.
+    dial: share of spans π was made to miss on purpose, for an experiment.
+    counts: the screened corpus's counts, repeated in the certificate.
+    """
+
+    delta: float
+    redacted: bool = True
+    all_private: bool = False
+    skeletons: bool = False
+    order: Order = "redact-first"
+    dedup: Dedup = "suspicious"
+    labelled: int = 0
+    missed_by_pi: int | None = None
+    missed_by_both: int | None = None
+    confidence: float = 0.95
+    groups: tuple[tuple[str, int], ...] = ()
+    records_per_user: int | None = None
+    spans_not_stable: int = 0
+    preprocessing: tuple[str, ...] = ()
+    private_validation: bool = False
+    seeded_noise: bool = False
+    dial: float | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not 0 < self.delta < 1:
+            raise UsageError(f"evidence: delta must be in (0, 1), found {self.delta}")
+        if not 0 < self.confidence < 1:
+            raise UsageError(f"evidence: confidence must be in (0, 1), found {self.confidence}")
+        if self.order not in ("redact-first", "as-published"):
+            raise UsageError(f"evidence: order {self.order!r} is unknown")
+        if self.dedup not in ("suspicious", "all", "none", "near"):
+            raise UsageError(f"evidence: dedup {self.dedup!r} is unknown")
+        if (self.missed_by_pi is None) != (self.missed_by_both is None):
+            raise UsageError("evidence: give both missed_by_pi and missed_by_both, or neither")
+        missed = (self.missed_by_both or 0, self.missed_by_pi or 0, self.labelled)
+        if not 0 <= missed[0] <= missed[1] <= missed[2]:
+            raise UsageError(f"evidence: expected 0 ≤ missed_by_both ≤ missed_by_pi ≤ labelled, found {missed}")
+        if any(k < 0 for _, k in self.groups) or (self.records_per_user or 0) < 0:
+            raise UsageError("evidence: group sizes and records_per_user cannot be negative")
+
+    @property
+    def labels(self) -> bool:
+        """Whether there is anything to estimate miss rates from."""
+        return self.labelled > 0 and self.missed_by_pi is not None
+
+    def to_json(self) -> dict[str, Any]:
+        value = asdict(self)
+        value["groups"] = [list(each) for each in self.groups]
+        value["preprocessing"] = list(self.preprocessing)
+        value["counts"] = dict(self.counts)
+        return value
+
+    @staticmethod
+    def from_json(value: Mapping[str, Any]) -> Evidence:
+        """Inverse of :meth:`to_json`. DataError on unknown fields, wrong types or impossible numbers."""
+        from pydantic import TypeAdapter, ValidationError
+
+        if not isinstance(value, Mapping):
+            raise DataError(f"evidence: expected a JSON object, found {type(value).__name__}")
+        known = {each.name for each in fields(Evidence)}
+        for name in value:
+            if name not in known:
+                raise DataError(f"evidence: {name!r} is not a field; {nearest(str(name), known)}")
+        try:
+            return TypeAdapter(Evidence).validate_json(_json(value), strict=True)
+        except ValidationError as error:
+            first = error.errors(include_input=False, include_url=False)[0]
+            raise DataError(f"evidence: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
+        except UsageError as error:
+            raise DataError(str(error)) from error
+
+
+def _json(value: Mapping[str, Any]) -> bytes:
+    import orjson
+
+    return orjson.dumps(dict(value))

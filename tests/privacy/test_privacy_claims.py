@@ -1,0 +1,154 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from taciturn.errors import DataError, UsageError
+from taciturn.privacy.accountant import compose
+from taciturn.privacy.claims import guarantees
+from taciturn.privacy.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.evidence import Evidence
+
+NOISY = PoissonGaussian(0.02, 1.0)
+CRT = {NonPrivate(("public", "skeletons")): 300, NOISY: 200}
+DELTA = 8e-5
+
+
+def by(mechanism, counts, **evidence):
+    """Guarantees by (notion, first words of the unit)."""
+    return {(g.notion, g.unit): g for g in guarantees(mechanism, counts, Evidence(delta=DELTA, **evidence))}
+
+
+def one(found, notion):
+    (guarantee,) = [g for (name, _), g in found.items() if name == notion]
+    return guarantee
+
+
+def test_raw_training_promises_nothing():
+    found = guarantees("sgd", {NonPrivate(("original",)): 10}, Evidence(delta=DELTA, redacted=False))
+    assert [(g.status, g.epsilon) for g in found] == [("none", math.inf)]
+
+
+def test_redaction_is_perfect_where_it_sees_and_nothing_elsewhere():
+    detected, missed = guarantees("redacted", {NonPrivate(("redacted",)): 10}, Evidence(delta=DELTA))
+    assert (detected.epsilon, detected.delta, detected.status) == (0, 0, "proved")
+    assert (missed.epsilon, missed.status) == (math.inf, "none")
+    assert "misses" in missed.unit
+
+
+def test_crt_is_conditional_on_the_conservative_policy():
+    single = one(by("crt", CRT, skeletons=True), "confidentiality")
+    assert single.status == "conditional"
+    assert single.relation == "substitution"
+    assert single.epsilon == compose({NOISY: 200}, "substitution").epsilon(DELTA)
+    assert [a.text for a in single.assumptions if not a.enforced] == [
+        "the conservative policy marks every secret that the policy misses"
+    ]
+    assert single.detail["epsilon_if_detected"] == 0
+
+
+def test_confidentiality_never_quotes_the_add_remove_epsilon():
+    single = one(by("crt", CRT, skeletons=True), "confidentiality")
+    assert single.epsilon > 1.3 * compose({NOISY: 200}, "add-remove").epsilon(DELTA)
+
+
+def test_all_private_needs_no_condition():
+    assert one(by("crt", {NOISY: 200}, all_private=True), "confidentiality").status == "proved"
+    assert one(by("dpsgd", {NOISY: 200}), "confidentiality").status == "proved"
+
+
+def test_record_privacy_of_crt_is_for_private_records_and_never_with_skeletons():
+    without = one(by("crt", {NonPrivate(("public",)): 9, NOISY: 200}), "dp")
+    assert without.status == "proved"
+    assert "public records are not protected" in without.unit
+    assert without.epsilon == compose({NOISY: 200}, "add-remove").epsilon(DELTA)
+    having = one(by("crt", CRT, skeletons=True), "dp")
+    assert having.status == "none"
+    assert "skeletons" in having.reason
+
+
+def test_dpsgd_promises_record_privacy_and_says_what_a_user_gets():
+    found = by("dpsgd", {NOISY: 200}, redacted=False, records_per_user=3)
+    dp = [g for (notion, _), g in found.items() if notion == "dp"]
+    assert [g.status for g in dp] == ["proved", "proved"]
+    assert dp[1].epsilon == compose({NOISY: 200}, "add-remove", group=3).epsilon(DELTA) > dp[0].epsilon
+    assert "3" in dp[1].unit
+    assert not any(notion == "bayesian-confidentiality" for notion, _ in found)
+
+
+def test_groups_report_the_smaller_bound():
+    found = by("crt", CRT, skeletons=True, groups=(("accounts", 3), ("none left", 0)), records_per_user=2)
+    groups = {g.detail["k"]: g for (notion, _), g in found.items() if notion == "group-confidentiality"}
+    assert set(groups) == {0, 2, 3}
+    assert groups[0].epsilon == 0
+    assert groups[3].epsilon == min(groups[3].detail["epsilon_blackbox"], groups[3].detail["epsilon_tight"])
+    assert groups[3].epsilon > groups[2].epsilon > one(found, "confidentiality").epsilon
+
+
+def test_the_bayesian_bound_states_its_own_delta():
+    drawn = one(by("crt", CRT, labelled=200, missed_by_pi=20, missed_by_both=0), "bayesian-confidentiality")
+    assert drawn.delta == pytest.approx(8e-5 + 0.014867, abs=1e-5)
+    assert drawn.detail["gamma"] == pytest.approx(0.142, abs=1e-3)
+    assert drawn.detail["epsilon_if_missed"] > drawn.epsilon
+    assert "random sample" in drawn.words()
+    assert "10 %" in drawn.words()
+    enough = one(by("crt", CRT, labelled=40_000, missed_by_pi=4000, missed_by_both=0), "bayesian-confidentiality")
+    assert enough.delta == DELTA
+    unlabelled = one(by("crt", CRT), "bayesian-confidentiality")
+    assert unlabelled.status == "none"
+    assert "37446" in unlabelled.reason
+
+
+@pytest.mark.parametrize(
+    ("fact", "word"),
+    [
+        ({"seeded_noise": True}, "seed"),
+        ({"dedup": "near"}, "near-duplicate"),
+        ({"preprocessing": ("the vocabulary was learned on private text",)}, "vocabulary"),
+    ],
+)
+def test_facts_that_void_the_proof_leave_nothing(fact, word):
+    for guarantee in guarantees("crt", CRT, Evidence(delta=DELTA, **fact)):
+        assert guarantee.status == "none"
+        assert guarantee.epsilon == math.inf
+    single = one(by("crt", CRT, **fact), "confidentiality")
+    assert word in single.reason
+    assert math.isfinite(single.detail["epsilon_otherwise"])
+
+
+def test_the_published_order_is_a_published_claim():
+    single = one(by("crt", CRT, order="as-published", skeletons=True), "confidentiality")
+    assert single.status == "published-claim"
+    assert "epsilon_if_detected" not in single.detail
+    detected, _ = guarantees("redacted", {}, Evidence(delta=DELTA, order="as-published"))
+    assert detected.status == "published-claim"
+
+
+def test_private_validation_opens_a_proof():
+    single = one(by("dpsgd", {NOISY: 200}, private_validation=True), "confidentiality")
+    assert single.status == "conditional"
+
+
+def test_a_noiseless_private_step_voids_crt():
+    single = one(by("crt", {**CRT, NonPrivate(("private",)): 1}, groups=(("a", 2),)), "confidentiality")
+    assert single.status == "none"
+    assert "without noise" in single.reason
+
+
+def test_unknown_mechanisms_name_the_nearest():
+    with pytest.raises(UsageError, match="did you mean 'dpsgd'"):
+        guarantees("dpsdg", {}, Evidence(delta=DELTA))
+
+
+def test_evidence_round_trip_and_refusals():
+    evidence = Evidence(
+        delta=1e-5, groups=(("a", 2),), labelled=5, missed_by_pi=1, missed_by_both=0, counts={"read": 3}
+    )
+    value = evidence.to_json()
+    assert Evidence.from_json(value) == evidence
+    with pytest.raises(DataError, match="did you mean 'labelled'"):
+        Evidence.from_json({**value, "labeled": 5})
+    for broken in ({**value, "delta": "1e-5"}, {**value, "missed_by_both": 2}, {**value, "order": "random"}):
+        with pytest.raises(DataError):
+            Evidence.from_json(broken)
