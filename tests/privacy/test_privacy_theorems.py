@@ -59,6 +59,8 @@ def test_the_black_box_is_the_geometric_sum_and_beats_the_papers(epsilon, delta,
     exact = delta * math.fsum(math.exp(i * epsilon) for i in range(k))
     assert group_blackbox_delta(epsilon, delta, k) == pytest.approx(exact, rel=1e-9)
     assert exact <= k * math.exp(k * epsilon) * delta * (1 + 1e-12)
+    assert group_blackbox_delta(5e-324, delta, k) == pytest.approx(k * delta)
+    assert group_blackbox_delta(1000.0, delta, k + 1) == math.inf
 
 
 def test_group_values():

@@ -89,8 +89,8 @@ def compose(steps: Mapping[Event, int] | Iterable[Event], relation: Relation, gr
         UsageError: an unknown relation, event or count.
 
     >>> profile = compose({PoissonGaussian(0.01, 1.0): 1000}, "substitution")
-    >>> round(profile.epsilon(1e-5), 3)
-    2.843
+    >>> round(profile.epsilon(1e-5), 2)
+    2.84
     """
     if relation not in RELATIONS:
         raise UsageError(f"relation {relation!r} is unknown; {nearest(str(relation), RELATIONS)}")

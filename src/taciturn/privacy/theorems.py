@@ -60,10 +60,15 @@ def labels_needed(miss_rate: float, misses: int = 0, confidence: float = 0.95) -
 
 
 def group_blackbox_delta(epsilon: float, delta: float, k: int) -> float:
-    """δ at kε for k changes, each (ε, δ): the geometric sum δ(e^{kε} − 1)/(e^ε − 1); tight for black boxes."""
+    """δ at kε for k changes, each (ε, δ): the geometric sum δ(e^{kε} − 1)/(e^ε − 1); tight for black boxes.
+
+    One or more says nothing; ∞ stands for a sum too large for a float.
+    """
     if epsilon == 0:
         return k * delta
-    return delta * math.exp((k - 1) * epsilon) * math.expm1(-k * epsilon) / math.expm1(-epsilon)
+    if (k - 1) * epsilon > 700:
+        return math.inf
+    return delta * math.exp((k - 1) * epsilon) * (math.expm1(-k * epsilon) / math.expm1(-epsilon))
 
 
 def group_blackbox_epsilon(profile: Profile, k: int, delta: float) -> float:
