@@ -24,9 +24,9 @@ from taciturn import api
 from taciturn.auditing.canaries import Planted, Template, draw, plant
 from taciturn.mechanisms.run import Run
 from taciturn.models.evaluate import utility
-from taciturn.screen.pipeline import screen
-from taciturn.screen.policies import policy
-from taciturn.screen.screened import load
+from taciturn.screening.pipeline import screen
+from taciturn.screening.policies import policy
+from taciturn.screening.screened import load
 from taciturn.text.document import MASK, Record
 from taciturn.text.readers import Corpus, read
 from taciturn.text.segment import split

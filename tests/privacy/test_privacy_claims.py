@@ -38,7 +38,7 @@ def test_redaction_is_perfect_where_it_sees_and_nothing_elsewhere():
 
 
 def test_crt_is_conditional_on_the_conservative_policy():
-    single = one(by("crt", CRT, skeletons=True), "confidentiality")
+    single = one(by("crt", CRT), "confidentiality")
     assert single.status == "conditional"
     assert single.relation == "substitution"
     assert single.epsilon == compose({NOISY: 200}, "substitution").epsilon(DELTA)
@@ -46,6 +46,22 @@ def test_crt_is_conditional_on_the_conservative_policy():
         "the conservative policy marks every secret that the policy misses"
     ]
     assert single.detail["epsilon_if_detected"] == 0
+
+
+def test_skeletons_add_a_condition_of_their_own():
+    single = one(by("crt", CRT, skeletons=True), "confidentiality")
+    still_open = [a.text for a in single.assumptions if not a.enforced]
+    assert len(still_open) == 2
+    assert "wholly" in still_open[1]
+    assert one(by("crt", CRT, skeletons=True, all_private=True), "confidentiality").status == "conditional"
+
+
+def test_sentences_add_the_condition_that_masking_moves_no_boundary():
+    for mechanism, counts in (("crt", CRT), ("dpsgd", {NOISY: 200})):
+        single = one(by(mechanism, counts, unit="sentence", all_private=True), "confidentiality")
+        assert single.status == "conditional"
+        assert "boundary" in next(a.text for a in single.assumptions if not a.enforced)
+        assert one(by(mechanism, counts, unit="turn", all_private=True), "confidentiality").status == "proved"
 
 
 def test_confidentiality_never_quotes_the_add_remove_epsilon():

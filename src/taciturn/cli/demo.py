@@ -15,8 +15,8 @@ from taciturn.cli.options import Json
 DELTA = 8e-5
 EPSILON = 3.0
 CANARIES, COPIES = 10, 20
-PUBLIC = {"epochs": 4, "batch_size": 64, "optimiser": {"lr": 5e-3, "schedule": "cosine", "max_grad_norm": 1.0}}
-PRIVATE = {"steps": 120, "batch": 96, "optimiser": {"lr": 1e-3}}
+PUBLIC = {"epochs": 10, "batch_size": 64, "optimiser": {"lr": 1e-2, "schedule": "cosine", "max_grad_norm": 1.0}}
+PRIVATE = {"steps": 100, "batch": 160, "optimiser": {"lr": 2e-4}}
 
 
 @dataclass(frozen=True, slots=True)

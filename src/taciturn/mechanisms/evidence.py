@@ -25,6 +25,7 @@ def evidence(plan: Plan, screened: ScreenedCorpus) -> Evidence:
         redacted="original" not in reads,
         all_private=manifest.policies.conservative.covers_all,
         skeletons="skeletons" in reads,
+        unit=manifest.unit,  # type: ignore[arg-type]
         order=manifest.order,  # type: ignore[arg-type]
         dedup=manifest.dedup,  # type: ignore[arg-type]
         labelled=labelled,

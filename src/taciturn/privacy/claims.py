@@ -26,6 +26,11 @@ PRIVATE_RECORD = "whether one record of the private part was there (public recor
 DRAWN_SECRET = "a secret drawn at random from those the labels stand for"
 
 _COVERED = Assumption("the conservative policy marks every secret that the policy misses", enforced=False)
+_WHOLE = Assumption(
+    "every secret lies wholly in what the policies mark, and its record's skeleton is the same when it is masked",
+    enforced=False,
+)
+_ALIGNED = Assumption("every secret lies in one sentence, and masking it moves no sentence boundary", enforced=False)
 _STABLE = Assumption("a span whose detection does not survive its own masking counts as missed", enforced=True)
 _SAMPLED = Assumption("independent Poisson draws and noise from secret entropy", enforced=True)
 _CONSTANTS = Assumption("rate, steps, clipping norm, noise and divisor do not depend on any one secret", enforced=True)
@@ -101,8 +106,9 @@ def spent(counts: Counts, relation: Relation, delta: float) -> float:
 def _confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) -> Iterator[Guarantee]:
     """Theorem 8 in its three parts, from the substitution curve."""
     profile = compose(counts, "substitution")
-    base = (_SAMPLED, _CONSTANTS, _LOCAL, *((_STABLE,) if evidence.redacted else ()))
-    covered = (*base, *((_COVERED,) if conditional else ()))
+    aligned = (_ALIGNED,) if evidence.unit == "sentence" else ()
+    base = (_SAMPLED, _CONSTANTS, _LOCAL, *((_STABLE,) if evidence.redacted else ()), *aligned)
+    covered = (*base, *((_COVERED,) if conditional else ()), *((_WHOLE,) if evidence.skeletons else ()))
     yield _single(profile, evidence, covered)
     for name, size in evidence.groups:
         yield _grouped(profile, evidence, covered, f"the secrets of group '{name}' in {size} records", size)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from taciturn.errors import DataError, UsageError, nearest
 
+Unit = Literal["sentence", "turn", "document"]
 Order = Literal["redact-first", "as-published"]
 Dedup = Literal["suspicious", "all", "none", "near"]
 
@@ -20,6 +21,7 @@ class Evidence:
     redacted: the text that training read had every span π found replaced by the mask.
     all_private: π_c marks everything, so nothing was trained on without noise (but skeletons, if used).
     skeletons: the noiseless steps also read the skeletons of private records.
+    unit: what a record is; a sentence adds a condition, since where one ends depends on the text.
     order, dedup: how the corpus was prepared; dedup "near" is any that looks at more than exact copies.
     labelled, missed_by_pi, missed_by_both: gold secrets, those π misses (including spans whose detection does not
         survive its own masking), and those neither policy marks. ``None``: nobody labelled any.
@@ -39,6 +41,7 @@ class Evidence:
     redacted: bool = True
     all_private: bool = False
     skeletons: bool = False
+    unit: Unit = "document"
     order: Order = "redact-first"
     dedup: Dedup = "suspicious"
     labelled: int = 0
@@ -59,6 +62,8 @@ class Evidence:
             raise UsageError(f"evidence: delta must be in (0, 1), found {self.delta}")
         if not 0 < self.confidence < 1:
             raise UsageError(f"evidence: confidence must be in (0, 1), found {self.confidence}")
+        if self.unit not in ("sentence", "turn", "document"):
+            raise UsageError(f"evidence: unit {self.unit!r} is unknown")
         if self.order not in ("redact-first", "as-published"):
             raise UsageError(f"evidence: order {self.order!r} is unknown")
         if self.dedup not in ("suspicious", "all", "none", "near"):
