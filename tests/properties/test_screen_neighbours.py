@@ -19,7 +19,7 @@ from taciturn.text.readers import Corpus
 from taciturn.text.spans import Detection, Span
 
 WORDS = ("a", "b", "c", "x", "y")
-SCOPES = ("suspicious", "all", "none")
+SCOPES = ("suspicious", "private", "all", "none")
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ def test_one_unique_secret_may_change_two_records() -> None:
     assert distance(ours.texts("private"), theirs.texts("private")) == 2 == ours.group_size(["x"])
 
 
-@pytest.mark.parametrize(("scope", "size"), [("suspicious", 3), ("all", 1), ("none", 3)])
+@pytest.mark.parametrize(("scope", "size"), [("suspicious", 3), ("private", 1), ("all", 1), ("none", 3)])
 def test_copies_of_a_secret_count_unless_their_masked_form_is_deduplicated_too(scope: str, size: int) -> None:
     pi, wide = words_policy([]), words_policy(["x"])
     ours, theirs = run(["a x"] * 3, pi, wide, scope), run([f"a {MASK}"] * 3, pi, wide, scope)

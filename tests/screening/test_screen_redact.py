@@ -156,12 +156,15 @@ def test_remembered_detections_are_the_same() -> None:
 def keep_first(texts: Sequence[str], scope: str) -> list[str]:
     """The obvious loop."""
     return [
-        MASK if t != MASK and scope != "none" and (scope == "all" or "!" in t) and t in texts[:i] else t
+        MASK if t != MASK and scope != "none" and (scope in ("all", "private") or "!" in t) and t in texts[:i] else t
         for i, t in enumerate(texts)
     ]
 
 
-@given(st.lists(st.sampled_from(["a", "b!", "c!", MASK]), max_size=8), st.sampled_from(["suspicious", "all", "none"]))
+@given(
+    st.lists(st.sampled_from(["a", "b!", "c!", MASK]), max_size=8),
+    st.sampled_from(["suspicious", "private", "all", "none"]),
+)
 def test_dedup_equals_the_obvious_loop(batch: list[str], scope: str) -> None:
     dedup = Dedup(scope)  # type: ignore[arg-type]
     outcome = [MASK if dedup.is_copy(t, private=True, suspicious="!" in t) else t for t in batch]

@@ -33,7 +33,7 @@ def screen(
         Literal["annotated", "secret"],
         Parameter(help="which annotations are secrets: all, or those marked secret: true"),
     ] = "annotated",
-    dedup: Literal["suspicious", "all", "none"] = "suspicious",
+    dedup: Literal["suspicious", "private", "all", "none"] = "suspicious",
     order: Literal["redact-first", "as-published"] = "redact-first",
     skeletons: Annotated[bool, Parameter(help="also keep private records with all that π or π_c marks masked")] = True,
     originals: Annotated[bool, Parameter(help="keep untouched text (folder of mode 0700) for sgd and dpsgd")] = True,

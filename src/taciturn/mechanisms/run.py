@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import logging
 import os
 import tomllib
 from collections.abc import Callable, Sequence
@@ -21,10 +22,10 @@ from typing import Any
 import tomli_w
 from pydantic import Field
 
-from taciturn.errors import DataError, MismatchError, UsageError, nearest
+from taciturn.errors import DataError, GuaranteeError, MismatchError, UsageError, nearest
 from taciturn.mechanisms import MECHANISMS
 from taciturn.mechanisms.config import Strict, existing, parse
-from taciturn.mechanisms.cost import running
+from taciturn.mechanisms.cost import planned_epsilon, running
 from taciturn.mechanisms.evidence import evidence
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.screening.screened import load as load_screened
@@ -35,6 +36,7 @@ from taciturn.text.segment import split
 from taciturn.training.plan import Model, Plan, Seeds
 
 DEFAULT_MAX_LENGTH = 512
+logger = logging.getLogger("taciturn")
 
 
 class ModelConfig(Strict):
@@ -171,6 +173,7 @@ def train(
     if not resume and (out / "plan.json").exists():
         raise DataError(f"{out} already holds a run: continue it with --resume, or name another folder")
     plan = make_plan(config, screened, _salt(out, resume))
+    _within_target(plan)
     if resume:
         _same_plan(plan, out)
     tokenizer = load_tokenizer(plan.model.tokenizer, plan.model.name, _public_texts(plan, screened))
@@ -180,6 +183,11 @@ def train(
         phase.name: encode_all(tokenizer, [t for part in phase.reads for t in screened.texts(part)], limit)
         for phase in plan.phases
     }
+    for name, tokens in data.items():
+        if tokens.truncated:
+            logger.warning(
+                "%d records of phase %s are longer than %d tokens and were cut", tokens.truncated, name, limit
+            )
     if valid is None:
         valid = held_out(config.train, screened.manifest.unit)
     if not resume:
@@ -209,6 +217,15 @@ def held_out(config: TrainConfig, unit: Any) -> list[Record]:
 
 def _public_texts(plan: Plan, screened: ScreenedCorpus) -> list[str]:
     return screened.texts("public") if plan.model.tokenizer.startswith("bpe:") else []
+
+
+def _within_target(plan: Plan) -> None:
+    epsilon = planned_epsilon(plan)
+    if plan.target_epsilon is not None and epsilon is not None and epsilon > plan.target_epsilon:
+        raise GuaranteeError(
+            f"{plan.mechanism} would spend ε = {epsilon:.4g} at δ = {plan.target_delta:g} where the target is "
+            f"{plan.target_epsilon:g}: raise the noise, lower rate or steps, or leave the target out"
+        )
 
 
 def _salt(out: Path, resume: bool) -> bytes:

@@ -10,7 +10,7 @@ from taciturn.errors import DataError, UsageError, nearest
 
 Unit = Literal["sentence", "turn", "document"]
 Order = Literal["redact-first", "as-published"]
-Dedup = Literal["suspicious", "all", "none", "near"]
+Dedup = Literal["suspicious", "private", "all", "none", "near"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +66,7 @@ class Evidence:
             raise UsageError(f"evidence: unit {self.unit!r} is unknown")
         if self.order not in ("redact-first", "as-published"):
             raise UsageError(f"evidence: order {self.order!r} is unknown")
-        if self.dedup not in ("suspicious", "all", "none", "near"):
+        if self.dedup not in ("suspicious", "private", "all", "none", "near"):
             raise UsageError(f"evidence: dedup {self.dedup!r} is unknown")
         if (self.missed_by_pi is None) != (self.missed_by_both is None):
             raise UsageError("evidence: give both missed_by_pi and missed_by_both, or neither")

@@ -89,10 +89,14 @@ def verdict(runs: Sequence[RunView], names: Sequence[str]) -> tuple[str, list[st
     if not audited:
         lines.append(f"{_and(names)} {'has' if len(names) == 1 else 'have'} not been attacked.")
     lines.extend(_claim_words(runs, names))
-    told = [(n, formats.general(p)) for n, r in zip(names, runs, strict=True) if (p := perplexity(r)) is not None]
+    outside = all(perplexity(run, "perplexity_public_tokens") is not None for run in runs)
+    field = "perplexity_public_tokens" if outside else "perplexity"
+    told = [
+        (n, formats.general(p)) for n, r in zip(names, runs, strict=True) if (p := perplexity(r, field)) is not None
+    ]
     if told:
         each = [f"{p} for {n}" for n, p in told] if len(runs) > 1 else [told[0][1]]
-        lines.append(f"Held-out perplexity: {_and(each)}.")
+        lines.append(f"Held-out perplexity{' outside known secrets' if outside else ''}: {_and(each)}.")
     return _headline(len(runs), audited, leaking), lines
 
 

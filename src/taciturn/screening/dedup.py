@@ -2,7 +2,8 @@
 
 The private records as a multiset change by at most one element when one record changes, in every scope, because a text in
 scope is there once and each further copy is the same ``<MASK>``. Public and private copies are looked up apart, so that no
-private record decides which public ones stay.
+private record decides which public ones stay. Scope "private" is the one in which k copies of a secret always cost as
+much as one: in scope "suspicious" the masked copies may be unsuspicious, and then all of them stay.
 """
 
 from __future__ import annotations
@@ -10,12 +11,12 @@ from __future__ import annotations
 import hashlib
 import secrets
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, get_args
 
 from taciturn.text.document import MASK
 
-Scope = Literal["suspicious", "all", "none"]
-SCOPES: tuple[Scope, ...] = ("suspicious", "all", "none")
+Scope = Literal["suspicious", "private", "all", "none"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)
 
 
 @dataclass(slots=True)
@@ -29,7 +30,8 @@ class Dedup:
 
     def is_copy(self, text: str, private: bool, suspicious: bool) -> bool:
         """Whether an equal text in scope came before. suspicious: π_c still marks something in it."""
-        if self.scope == "none" or text == MASK or (self.scope == "suspicious" and not (private and suspicious)):
+        inside = {"suspicious": private and suspicious, "private": private, "all": True, "none": False}[self.scope]
+        if not inside or text == MASK:
             return False
         digest = hashlib.blake2b(
             text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._key, salt=b"p" * private

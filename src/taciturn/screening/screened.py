@@ -79,7 +79,7 @@ class ScreenedCorpus:
 
         A record changes if one of the secrets stands in its original text (letter case aside) and not each time exactly on a
         span that π masks and that survived the check; so a partly masked secret counts. Equal records count once where the
-        neighbours are deduplicated too: always in scope "all"; in scope "suspicious" if π_c marks something beside the
+        neighbours are deduplicated too: always in scopes "all" and "private"; in scope "suspicious" if π_c marks something beside the
         secrets, for otherwise the copies of s(<MASK>) are no longer suspicious and all of them stay.
         Raises DataError when originals were not kept: redacted text alone cannot show a partly masked secret.
         """
@@ -97,7 +97,7 @@ class ScreenedCorpus:
                 continue
             left = _places(redacted, wanted)
             beside = any(all(end <= a or b <= start for a, b in left) for start, end in _pairs(suspects))
-            if self.manifest.dedup == "all" or (self.manifest.dedup == "suspicious" and left and beside):
+            if self.manifest.dedup in ("all", "private") or (self.manifest.dedup == "suspicious" and left and beside):
                 once.add(text)
             else:
                 each += 1
