@@ -38,7 +38,7 @@ class Planned:
                 f"  {phase.name}: {self.plan.steps_of(phase)} steps over {phase.records} records of "
                 f"{' and '.join(phase.reads)}; {phase.event}"
             )
-        return "\n".join([*lines, *(f"  {line}" for line in spent(self.plan) if self.plan.target_delta is not None)])
+        return "\n".join([*lines, *(f"  {line}" for line in spent(self.plan) if self.plan.target.delta is not None)])
 
     def save(self, path: PathLike) -> None:
         """Write run.toml, for `taciturn train`."""

@@ -39,6 +39,7 @@ from taciturn.training.plan import (
     Seeds,
     Shuffle,
     Step,
+    Target,
     epoch_steps,
 )
 from taciturn.training.rules import plain_gradient, private_gradient
@@ -64,7 +65,9 @@ def public(steps: int = 5) -> Phase:
 
 
 def plan(*phases: Phase, repeat: int = 2, noise: int | None = 5) -> Plan:
-    return Plan("crt", phases or (public(), private()), repeat, Model("lstm", "bytes"), Seeds(1, 2, noise), "key")
+    return Plan(
+        "crt", phases or (public(), private()), repeat, Target(), "key", Model("lstm", "bytes"), Seeds(1, 2, noise)
+    )
 
 
 def run(p: Plan, out: Path, **how: Any) -> Any:

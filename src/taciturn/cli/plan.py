@@ -78,6 +78,6 @@ def show_plan(made: Any) -> None:
         )
     columns = ("phase", "reads", "records", "steps", "rate q", "noise σ", "clip C", "optimiser")
     out.print(table(f"{made.mechanism} on {made.model.name}", columns, rows))
-    if made.target_delta is not None:
+    if made.target.delta is not None:
         for line in spent(made):
             out.print(line)

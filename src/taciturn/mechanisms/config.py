@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy.calibrate import noise_multiplier as calibrated
-from taciturn.training.plan import Optimiser
+from taciturn.training.plan import Optimiser, Target
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -57,13 +57,13 @@ class PrivateSteps(Strict):
         """q; a function of the number of records only, which a secret cannot change."""
         return self.rate if self.rate is not None else min(1.0, self.batch / max(records, 1))
 
-    def noise(self, records: int, steps: int, epsilon: float | None, delta: float | None, relation: str) -> float:
-        """σ as given, or the smallest that keeps ``steps`` steps within (ε, δ)."""
+    def noise(self, records: int, target: Target) -> float:
+        """σ as given, or the smallest that keeps the run within the target by substitution."""
         if self.noise_multiplier is not None:
             return self.noise_multiplier
-        if epsilon is None or delta is None:
+        if target.epsilon is None or target.delta is None:
             raise UsageError("give epsilon and delta to calibrate the noise to, or a noise_multiplier")
-        return calibrated(epsilon, delta, self.sampling_rate(records), steps, relation)  # type: ignore[arg-type]
+        return calibrated(target.epsilon, target.delta, self.sampling_rate(records), self.steps, "substitution")
 
 
 def parse(model: type[Config], raw: dict[str, Any], where: str) -> Config:

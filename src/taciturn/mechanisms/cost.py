@@ -10,9 +10,9 @@ from taciturn.training.plan import Plan
 
 def planned_epsilon(plan: Plan, relation: str = "substitution") -> float | None:
     """ε of the whole plan at its target δ; None when the plan names no δ."""
-    if plan.target_delta is None:
+    if plan.target.delta is None:
         return None
-    return compose(plan.events(), relation).epsilon(plan.target_delta)  # type: ignore[arg-type]
+    return compose(plan.events(), relation).epsilon(plan.target.delta)  # type: ignore[arg-type]
 
 
 def spent(plan: Plan) -> list[str]:
@@ -23,13 +23,13 @@ def spent(plan: Plan) -> list[str]:
         ("add-remove", "a private record more or less"),
     ):
         epsilon = planned_epsilon(plan, relation)
-        lines.append(f"{relation} ({what}): ε = {epsilon:.3f} at δ = {plan.target_delta:g}, unit record")
+        lines.append(f"{relation} ({what}): ε = {epsilon:.3f} at δ = {plan.target.delta:g}, unit record")
     return lines
 
 
 def running(plan: Plan, marks: int = 12) -> Callable[[int], float | None]:
     """ε spent after a number of steps: an upper bound, exact at ``marks`` points of the private phases."""
-    delta = plan.target_delta
+    delta = plan.target.delta
     private = [step.number + 1 for step in plan.unroll() if step.phase.private]
     if delta is None or not private:
         return lambda _: None

@@ -12,7 +12,7 @@ from typing import Literal
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import ClipNoise, Model, Part, Phase, Plain, Plan, Poisson, Seeds, Shuffle, epoch_steps
+from taciturn.training.plan import ClipNoise, Part, Phase, Plain, Plan, Poisson, Shuffle, Target, epoch_steps
 
 SUMMARY = "plain steps on public text, DP-SGD on private records; confidentiality for every secret"
 
@@ -26,15 +26,7 @@ class Config(Strict):
     private: PrivateSteps = PrivateSteps()
 
 
-def plan(
-    screened: ScreenedCorpus,
-    config: Config,
-    model: Model,
-    seeds: Seeds,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> Plan:
+def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     """[plain phase on public text, DP-SGD phase on private records] × rounds; minibatches are never mixed."""
     open_text: tuple[Part, ...] = ("public", "skeletons") if config.skeletons else ("public",)
     n_open = sum(len(screened.texts(part)) for part in open_text)
@@ -54,7 +46,7 @@ def plan(
         config.public.epochs * epoch_steps(n_open, shuffle) // rounds,
         config.public.optimiser.build(),
     )
-    sigma = config.private.noise(n_private, config.private.steps, epsilon, delta, "substitution")
+    sigma = config.private.noise(n_private, target)
     private = Phase(  # line 7
         "private",
         ("private",),
@@ -65,4 +57,4 @@ def plan(
         config.private.optimiser.build(),
     )
     phases = (public, private) if n_open else (private,)
-    return Plan("crt", phases, rounds, model, seeds, screened.key, epsilon, delta)
+    return Plan("crt", phases, rounds, target, screened.key)

@@ -6,7 +6,7 @@ from typing import Literal
 
 from taciturn.mechanisms.config import PrivateSteps
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import ClipNoise, Model, Phase, Plan, Poisson, Seeds
+from taciturn.training.plan import ClipNoise, Phase, Plan, Poisson, Target
 
 SUMMARY = "DP-SGD on every record; protects everything, costs the most"
 
@@ -17,19 +17,11 @@ class Config(PrivateSteps):
     reads: Literal["original", "redacted"] = "original"
 
 
-def plan(
-    screened: ScreenedCorpus,
-    config: Config,
-    model: Model,
-    seeds: Seeds,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> Plan:
+def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     """One clipped and noised phase over all records."""
     records = len(screened.texts(config.reads))
     rate = config.sampling_rate(records)
-    sigma = config.noise(records, config.steps, epsilon, delta, "substitution")
+    sigma = config.noise(records, target)
     phase = Phase(
         "private",
         (config.reads,),
@@ -39,4 +31,4 @@ def plan(
         config.steps,
         config.optimiser.build(),
     )
-    return Plan("dpsgd", (phase,), 1, model, seeds, screened.key, epsilon, delta)
+    return Plan("dpsgd", (phase,), 1, target, screened.key)

@@ -21,7 +21,7 @@ def evidence(plan: Plan, screened: ScreenedCorpus) -> Evidence:
     reads = {part for phase in plan.phases for part in phase.reads}
     labelled = counts.gold_spans
     return Evidence(
-        delta=plan.target_delta or DEFAULT_DELTA,
+        delta=plan.target.delta or DEFAULT_DELTA,
         redacted="original" not in reads,
         all_private=manifest.policies.conservative.covers_all,
         skeletons="skeletons" in reads,

@@ -4,20 +4,12 @@ from __future__ import annotations
 
 from taciturn.mechanisms import sgd
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import Model, Plan, Seeds
+from taciturn.training.plan import Plan, Target
 
 SUMMARY = "ordinary training on redacted text; no protection for what the policy misses"
 Config = sgd.Config
 
 
-def plan(
-    screened: ScreenedCorpus,
-    config: Config,
-    model: Model,
-    seeds: Seeds,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-) -> Plan:
+def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     """One plain phase over the redacted text, nothing deduplicated."""
-    return sgd.plan(screened, config, model, seeds, epsilon=epsilon, delta=delta, name="redacted", reads="redacted")
+    return sgd.plan(screened, config, target, name="redacted", reads="redacted")

@@ -33,7 +33,7 @@ from taciturn.text.document import Record
 from taciturn.text.files import write_bytes, write_text
 from taciturn.text.readers import read
 from taciturn.text.segment import split
-from taciturn.training.plan import Model, Plan, Seeds
+from taciturn.training.plan import Model, Plan, Seeds, Target
 
 DEFAULT_MAX_LENGTH = 512
 logger = logging.getLogger("taciturn")
@@ -147,10 +147,10 @@ def make_plan(config: RunConfig, screened: ScreenedCorpus, salt: bytes = b"") ->
         raise UsageError(f'seeds.noise: expected "os" or a number, found {noise!r}')
     seeds = Seeds(config.seeds.model, config.seeds.data, None if isinstance(noise, str) else noise)
     model = Model(config.model.name, config.model.tokenizer, config.model.max_length, config.model.options)
-    made = module.plan(screened, options, model, seeds, epsilon=config.epsilon, delta=config.delta)
+    made = module.plan(screened, options, Target(config.epsilon, config.delta))
     assert isinstance(made, Plan)
     blinded = hashlib.blake2b(made.corpus_key.encode(), key=salt, digest_size=16).hexdigest()
-    return replace(made, corpus_key=blinded)
+    return replace(made, corpus_key=blinded, model=model, seeds=seeds)
 
 
 def train(
@@ -221,10 +221,10 @@ def _public_texts(plan: Plan, screened: ScreenedCorpus) -> list[str]:
 
 def _within_target(plan: Plan) -> None:
     epsilon = planned_epsilon(plan)
-    if plan.target_epsilon is not None and epsilon is not None and epsilon > plan.target_epsilon:
+    if plan.target.epsilon is not None and epsilon is not None and epsilon > plan.target.epsilon:
         raise GuaranteeError(
-            f"{plan.mechanism} would spend ε = {epsilon:.4g} at δ = {plan.target_delta:g} where the target is "
-            f"{plan.target_epsilon:g}: raise the noise, lower rate or steps, or leave the target out"
+            f"{plan.mechanism} would spend ε = {epsilon:.4g} at δ = {plan.target.delta:g} where the target is "
+            f"{plan.target.epsilon:g}: raise the noise, lower rate or steps, or leave the target out"
         )
 
 

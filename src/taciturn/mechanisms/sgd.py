@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taciturn.mechanisms.config import PublicSteps
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import Model, Part, Phase, Plain, Plan, Seeds, Shuffle, epoch_steps
+from taciturn.training.plan import Part, Phase, Plain, Plan, Shuffle, Target, epoch_steps
 
 SUMMARY = "ordinary training on the original text; no protection"
 
@@ -14,19 +14,11 @@ class Config(PublicSteps):
 
 
 def plan(
-    screened: ScreenedCorpus,
-    config: Config,
-    model: Model,
-    seeds: Seeds,
-    *,
-    epsilon: float | None = None,
-    delta: float | None = None,
-    name: str = "sgd",
-    reads: Part = "original",
+    screened: ScreenedCorpus, config: Config, target: Target, *, name: str = "sgd", reads: Part = "original"
 ) -> Plan:
     """One plain phase over ``reads``."""
     records = len(screened.texts(reads))
     sampler = Shuffle(config.batch_size)
     steps = config.epochs * epoch_steps(records, sampler)
     phase = Phase("plain", (reads,), records, sampler, Plain(), steps, config.optimiser.build())
-    return Plan(name, (phase,), 1, model, seeds, screened.key, epsilon, delta)
+    return Plan(name, (phase,), 1, target, screened.key)

@@ -126,17 +126,24 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True)
+class Target:
+    """What a run may spend: confidentiality ε at δ, by substitution. None where nothing was asked for."""
+
+    epsilon: float | None = None
+    delta: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Plan:
     """Everything that decides a run. ``phases`` run in order, ``repeat`` times over."""
 
     mechanism: str
     phases: tuple[Phase, ...]
     repeat: int
-    model: Model
-    seeds: Seeds
+    target: Target
     corpus_key: str
-    target_epsilon: float | None = None
-    target_delta: float | None = None
+    model: Model = Model("lstm", "bytes")
+    seeds: Seeds = Seeds()
     relation: str = "substitution"
 
     def unroll(self) -> Iterator[Step]:
@@ -168,13 +175,10 @@ class Plan:
 
     def to_json(self) -> dict[str, Any]:
         """What plan.json holds; the certificate quotes it and ``verify`` recomputes from it."""
-        target = None
-        if self.target_epsilon is not None:
-            target = {"epsilon": self.target_epsilon, "delta": self.target_delta}
         return {
             "mechanism": self.mechanism,
             "relation": self.relation,
-            "target": target,
+            "target": None if self.target.epsilon is None else asdict(self.target),
             "phases": [
                 {
                     "name": phase.name,
