@@ -4,7 +4,7 @@
         --model gpt2-public-xs/ --out runs/mwz-gpt
 
 The text is screened at turn level with the `multiwoz` policy, which is made to miss a share γ of what it finds, and with
-the conservative policy. Ten canaries are planted 20 times each. Membership is attacked on turns whose reference number
+a conservative policy (`--conservative digits` is enough where every secret holds a digit). Ten canaries are planted 20 times each. Membership is attacked on turns whose reference number
 the policy missed, against the same turns with another random number of the same form.
 """
 
@@ -44,14 +44,14 @@ def main() -> None:
     template = Template("My ID is: {}")
     planted = Planted(template, tuple(draw(template, 10, 7)), 20)
     documents = plant(read(*options.train, gold="secret").documents(), template, planted.secrets, planted.copies, 7)
-    folder = out / "screened"
+    folder = out / f"screened-{options.conservative}"
     if folder.exists():
         screened = load(folder)
     else:
         screened = screen(
             Corpus.from_documents(documents),
             policy("multiwoz"),
-            policy("conservative"),
+            policy(*options.conservative.split(",")),
             unit="turn",
             miss_rate=options.gamma,
             out=folder,
@@ -178,6 +178,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--model", default="lstm")
     parser.add_argument("--tokenizer", default="auto")
     parser.add_argument("--models", nargs="*", choices=MODELS)
+    parser.add_argument("--conservative", default="conservative", help="π_c")
     parser.add_argument("--gamma", type=float, default=0.1)
     parser.add_argument("--epsilon", type=float, default=3.0)
     parser.add_argument("--sigma", type=float, default=None)

@@ -130,3 +130,20 @@ def test_help_and_torch_free_commands_import_no_torch(story: Any) -> None:
         "    assert not {'torch', 'transformers'} & set(sys.modules), argv\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)
+
+
+def test_bad_lines_are_counted_named_and_above_the_limit_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bad = b'{"text": "one"}\n\n{"text": null}\nnot json zebra-secret\n{"text": "caf\xe9"}\n{"text": "a\\u0000b"}\n'
+    (tmp_path / "in.jsonl").write_bytes(bad)
+    argv = ["screen", str(tmp_path / "in.jsonl"), "-p", "email", "-o", str(tmp_path / "out")]
+    assert run(argv) == 3
+    said = capsys.readouterr().err
+    assert "line 3" in said
+    assert "zebra-secret" not in said
+    assert not (tmp_path / "out").exists()
+    assert run([*argv, "--max-bad", "3", "--json"]) == 0
+    counts = json.loads(capsys.readouterr().out)["counts"]
+    assert (counts["read"], counts["public"], counts["private"]) == (5, 1, 1)
+    assert (counts["quarantined"], counts["blank"]) == (3, 1)

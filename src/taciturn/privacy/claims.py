@@ -64,7 +64,8 @@ def redacted(counts: Counts, evidence: Evidence) -> Iterator[Guarantee]:
     """Training on redacted text without noise: perfect where the policy sees, nothing where it does not (§3.1)."""
     del counts
     yield _settle(
-        "confidentiality", DETECTED, "substitution", 0.0, 0.0, "Redaction (guarantees.md §3.1)", (_STABLE, _LOCAL),
+        "confidentiality", DETECTED, "substitution", 0.0, 0.0, "Redaction (guarantees.md §3.1)",
+        (_STABLE, _LOCAL, *_alignment(evidence)),
         evidence, noisy=False, order_matters=True,
     )  # fmt: skip
     yield _nothing(
@@ -106,8 +107,7 @@ def spent(counts: Counts, relation: Relation, delta: float) -> float:
 def _confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) -> Iterator[Guarantee]:
     """Theorem 8 in its three parts, from the substitution curve."""
     profile = compose(counts, "substitution")
-    aligned = (_ALIGNED,) if evidence.unit == "sentence" else ()
-    base = (_SAMPLED, _CONSTANTS, _LOCAL, *((_STABLE,) if evidence.redacted else ()), *aligned)
+    base = (_SAMPLED, _CONSTANTS, _LOCAL, *((_STABLE,) if evidence.redacted else ()), *_alignment(evidence))
     covered = (*base, *((_COVERED,) if conditional else ()), *((_WHOLE,) if evidence.skeletons else ()))
     yield _single(profile, evidence, covered)
     for name, size in evidence.groups:
@@ -117,6 +117,10 @@ def _confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) -
         yield _grouped(profile, evidence, covered, f"all secrets of one user in at most {size} records", size)
     if evidence.redacted:
         yield _drawn(profile, evidence, base, conditional=conditional)
+
+
+def _alignment(evidence: Evidence) -> tuple[Assumption, ...]:
+    return (_ALIGNED,) if evidence.unit == "sentence" else ()
 
 
 def _single(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, ...]) -> Guarantee:
