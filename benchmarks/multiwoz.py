@@ -4,8 +4,9 @@
         --model gpt2-public-xs/ --out runs/mwz-gpt
 
 The text is screened at turn level with the `multiwoz` policy, which is made to miss a share γ of what it finds, and with
-a conservative policy (`--conservative digits` is enough where every secret holds a digit). Ten canaries are planted 20 times each. Membership is attacked on turns whose reference number
-the policy missed, against the same turns with another random number of the same form.
+a conservative policy (`--conservative digits` is enough where every secret holds a digit). Ten canaries are planted 20
+times each. Membership is attacked on turns whose reference number the policy missed, against turns of the same kind in
+which it was replaced by another random one.
 """
 
 from __future__ import annotations
