@@ -29,7 +29,7 @@ class Document:
     """
 
     id: str
-    text: str
+    text: str = field(repr=False)  # a traceback or a log line that shows a document must not show its text
     user: str | None = None
     turns: tuple[Turn, ...] = ()
     gold: tuple[Span, ...] = ()
@@ -48,7 +48,7 @@ class Record:
     document_id: str
     start: int
     end: int
-    text: str
+    text: str = field(repr=False)
     user: str | None = None
     gold: tuple[Span, ...] = field(default=())
     private_because: str | None = None
