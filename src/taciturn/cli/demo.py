@@ -45,7 +45,7 @@ MODELS = (
 def demo(
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="folder to write; must not exist")] = Path("demo"),
-    dialogues: Annotated[int, Parameter(help="simulated training dialogues")] = 640,
+    dialogues: Annotated[int, Parameter(help="simulated training dialogues")] = 800,
     seed: int = 0,
     json: Json = False,
 ) -> None:
