@@ -1,4 +1,7 @@
-"""Readers: each format gives the same documents, and each kind of bad input its stated outcome."""
+"""Readers: each format gives the same documents, and each kind of bad input its stated outcome.
+
+Long because the formats share one table of bad input, read through each of them.
+"""
 
 from __future__ import annotations
 
