@@ -12,36 +12,47 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from taciturn.models.tokens import Tokens, encode_all, mask_id, targets
+from taciturn.models.tokens import Tokens, encode_all, mask_id
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """input_ids, attention: [B, T]; weights: [B, T−1], the weight of predicting input_ids[:, 1:] (0: not a target)."""
+    """input_ids, attention, targets, weights: all [B, T]. targets[:, t] is what the logits at t predict, weights how much
+    that counts (0: not scored); for a causal model the last column is empty. labels: [B] for classification, −1 where a
+    record is not scored; then targets and weights are not read."""
 
     input_ids: Tensor
     attention: Tensor
+    targets: Tensor
     weights: Tensor
+    labels: Tensor | None = None
 
     def __len__(self) -> int:
         return int(self.input_ids.shape[0])
 
 
 def collate(tokens: Tokens, rows: NDArray[np.int64], mask: int, device: torch.device | str = "cpu") -> Batch:
-    """Records ``rows`` padded on the right; the padding id is arbitrary, since nothing scores or attends to it."""
-    lengths = tokens.lengths[rows]
+    """Records ``rows`` padded on the right; the padding id is arbitrary, since nothing scores or attends to it. A causal
+    model predicts the next token, one with ``tokens.masking`` the hidden ones."""
+    lengths = tokens.sizes(rows)
     width = max(int(lengths.max()), 2)
-    ids = np.zeros((len(rows), width), np.int64)
-    scored = np.zeros((len(rows), width), np.float32)
+    ids = np.zeros((len(rows), width + 1), np.int64)
+    scored = np.zeros((len(rows), width + 1), np.float32)
     for b, row in enumerate(rows):
         sequence = tokens[row]
         ids[b, : len(sequence)] = sequence
-        scored[b, : len(sequence)] = targets(sequence, mask)
+        scored[b, : len(sequence)] = tokens.targets(int(row), mask)
     attention = np.arange(width)[None, :] < lengths[:, None]
+    shown, wanted, weights = ids[:, :-1], ids[:, 1:], scored[:, 1:]
+    if tokens.masking is not None:
+        wanted = shown
+        shown, weights = tokens.masking.hide(shown, scored[:, :-1], rows)
     return Batch(
-        torch.from_numpy(ids).to(device),
+        torch.from_numpy(shown).to(device),
         torch.from_numpy(attention.astype(np.int64)).to(device),
-        torch.from_numpy(scored[:, 1:]).to(device),
+        torch.from_numpy(wanted).to(device),
+        torch.from_numpy(weights).to(device),
+        None if tokens.labels is None else torch.from_numpy(tokens.labels[rows]).to(device),
     )
 
 
@@ -49,15 +60,15 @@ PASS_COST = 128
 """What one forward and backward pass costs beside its tokens, in tokens; a trade between padding and passes."""
 
 
-def microbatches(rows: NDArray[np.int64], lengths: NDArray[np.int64], token_budget: int) -> list[NDArray[np.int64]]:
+def microbatches(rows: NDArray[np.int64], sizes: NDArray[np.int64], token_budget: int) -> list[NDArray[np.int64]]:
     """Cut a logical batch into physical ones of at most ``token_budget`` padded tokens (or a single record).
 
-    Records are sorted by length and cut where padded tokens plus PASS_COST per pass are fewest (dynamic programming);
-    real text in batches of 32 would otherwise be more than half padding. The update is a sum over records, so neither
-    the order nor the cut can change it.
+    sizes: tokens of each of ``rows``. Records are sorted by length and cut where padded tokens plus PASS_COST per pass
+    are fewest (dynamic programming); real text in batches of 32 would otherwise be more than half padding. The update is
+    a sum over records, so neither the order nor the cut can change it.
     """
-    rows = rows[np.argsort(lengths[rows], kind="stable")]
-    sizes = lengths[rows]
+    order = np.argsort(sizes, kind="stable")
+    rows, sizes = rows[order], sizes[order]
     n = len(rows)
     cost = np.zeros(n + 1)
     cut = np.zeros(n + 1, np.int64)
@@ -76,49 +87,58 @@ def microbatches(rows: NDArray[np.int64], lengths: NDArray[np.int64], token_budg
     return out[::-1]
 
 
-class _CrossEntropy(torch.autograd.Function):
-    """Σ_t w_t · nll_t per record, in rows that stay in cache; the backward pass overwrites the logits it was given."""
+class CrossEntropy(torch.autograd.Function):
+    """Σ_t w_t · nll_t per record, in blocks of rows that stay in cache. The forward pass leaves exp(z − max z) where the
+    logits were and the backward pass turns that into the gradient: logits are held once, and nothing of their size is
+    allocated. logits [B, T, V], targets [B, T], weights [B, T]."""
 
-    ROWS = 64
+    BLOCK = 2**20
 
     @staticmethod
     def forward(ctx: Any, logits_BTV: Tensor, target_BT: Tensor, weight_BT: Tensor) -> Tensor:
         V = logits_BTV.shape[-1]
         z, y = logits_BTV.reshape(-1, V), target_BT.reshape(-1, 1)
-        lse = torch.cat([rows.float().logsumexp(1) for rows in z.split(_CrossEntropy.ROWS)])
-        ctx.saved = (z, y, lse, weight_BT, logits_BTV.shape)
-        nll = lse - z.gather(1, y).squeeze(1).float()
+        nll, total = (torch.empty(len(z), 1, device=z.device) for _ in range(2))
+        blocks = max(1, CrossEntropy.BLOCK // V)
+        for rows, at, n, s in zip(*(t.split(blocks) for t in (z, y, nll, total)), strict=True):
+            e = rows.float()  # itself in float32; under autocast only what is stored is rounded
+            top = e.amax(1, keepdim=True)
+            torch.sub(top, e.gather(1, at), out=n)
+            torch.sum(e.sub_(top).exp_(), 1, keepdim=True, out=s)
+            n.add_(s.log())
+            if e is not rows:
+                rows.copy_(e)
+        ctx.saved = (z, y, total, weight_BT, logits_BTV.shape, blocks)
         return (nll.view_as(weight_BT) * weight_BT).sum(1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        z, y, lse, weight_BT, shape = ctx.saved
+        z, y, total, weight_BT, shape, blocks = ctx.saved
         ctx.saved = None
-        scale = (weight_BT * grads[0][:, None]).reshape(-1)
-        R = _CrossEntropy.ROWS
-        for i, rows in enumerate(z.split(R)):
-            part = slice(i * R, (i + 1) * R)
-            rows.sub_(lse[part, None]).exp_()
-            rows.scatter_add_(1, y[part], rows.new_full((rows.shape[0], 1), -1.0))
-            rows.mul_(scale[part, None])
+        scale = (weight_BT * grads[0][:, None]).reshape(-1, 1)
+        share = scale / total
+        for rows, at, a, b in zip(*(t.split(blocks) for t in (z, y, share, scale)), strict=True):
+            rows.mul_(a).scatter_add_(1, at, b.neg().to(rows.dtype))
         return z.view(shape), None, None
 
 
 def record_losses(model: Any, batch: Batch) -> Tensor:
-    """Σ over a record's targets of weight · −log p(token), shape [B]; differentiable once (the logits are consumed)."""
+    """Σ over a record's targets of weight · −log p(target), [B]; for classification −log p(label), 0 where there is none.
+    Differentiable once (the logits are consumed)."""
     logits = model(input_ids=batch.input_ids, attention_mask=batch.attention).logits
-    return _CrossEntropy.apply(logits[:, :-1], batch.input_ids[:, 1:], batch.weights)  # type: ignore[no-any-return]
+    if batch.labels is not None:
+        return torch.nn.functional.cross_entropy(logits.float(), batch.labels, reduction="none", ignore_index=-1)
+    return CrossEntropy.apply(logits, batch.targets, batch.weights)  # type: ignore[no-any-return]
 
 
 def token_losses(model: Any, batch: Batch) -> Tensor:
-    """−log p of every target, [B, T−1]; positions that are not targets are 0. For evaluation and attacks."""
+    """−log p of every target, [B, T]; positions that are not targets are 0. For evaluation and attacks."""
     with torch.no_grad():
-        logits = model(input_ids=batch.input_ids, attention_mask=batch.attention).logits[:, :-1]
-        y = batch.input_ids[:, 1:]
+        logits = model(input_ids=batch.input_ids, attention_mask=batch.attention).logits
         nll = torch.empty_like(batch.weights)
         for b in range(len(batch)):  # row by row: a float32 copy of [B, T, V] would double the memory
             z = logits[b].float()
-            nll[b] = z.logsumexp(-1) - z.gather(-1, y[b][:, None]).squeeze(-1)
+            nll[b] = z.logsumexp(-1) - z.gather(-1, batch.targets[b][:, None]).squeeze(-1)
         return nll * batch.weights
 
 

@@ -1,5 +1,5 @@
-"""Embeddings: a record's gradient adds g_t to row id_t, so only positions that share an id meet in the norm:
-‖G_b‖² = Σ_{s,t} [id_s = id_t] ⟨g_s, g_t⟩."""
+"""Embeddings: a unit's gradient adds g_t to row id_t, so only positions that share an id meet in the norm:
+‖G_u‖² = Σ_{s,t} [id_s = id_t] ⟨g_s, g_t⟩."""
 
 from __future__ import annotations
 
@@ -9,37 +9,41 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from taciturn.persample.linear import gram
+from taciturn.persample.linear import Site, gram_product
+from taciturn.persample.sums import Sums
 
 
 @dataclass(slots=True)
 class EmbeddingUse:
-    """One look-up: ids_BT into weight_Vd with output gradient g_BTd."""
+    """One look-up: ids_UT into a table of ``rows`` with output gradient g_UTd."""
 
-    weight: nn.Parameter
+    key: str
     ids: Tensor
     g: Tensor
+    rows: int
 
     def squared_norms(self) -> Tensor:
-        same = self.ids[:, :, None] == self.ids[:, None, :]
-        return (gram(self.g) * same).sum((1, 2))
+        return gram_product(self.g, self.g, self.ids)
 
-    def clipped_sum(self, c: Tensor) -> Tensor:
-        total = torch.zeros_like(self.weight)
-        scaled = (self.g * c[:, None, None]).flatten(0, 1)
-        return total.index_add_(0, self.ids.reshape(-1), scaled)
+    def add_clipped(self, c_U: Tensor, into: Sums) -> None:
+        scaled = (self.g * c_U[:, None, None]).float().flatten(0, 1)
+        into.add_rows(self.key, self.rows, self.ids.reshape(-1), scaled)
 
 
 class Lookup(torch.autograd.Function):
-    """Forward as `nn.Embedding`; backward records (ids, g)."""
+    """Forward as `nn.Embedding`; backward leaves (ids, g) on the tape."""
 
     @staticmethod
-    def forward(ctx: Any, ids: Tensor, weight: nn.Parameter, tape: list[Any]) -> Tensor:
-        ctx.ids, ctx.weight, ctx.tape = ids, weight, tape
+    def forward(ctx: Any, ids: Tensor, weight: Tensor, padding_idx: int | None, site: Site) -> Tensor:
+        ctx.ids, ctx.rows, ctx.padding_idx, ctx.site = ids, weight.shape[0], padding_idx, site
         return nn.functional.embedding(ids, weight)
 
     @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[None, None, None]:
-        ids, g = ctx.ids, grads[0]
-        ctx.tape.append(EmbeddingUse(ctx.weight, ids.reshape(ids.shape[0], -1), g.flatten(1, -2)))
-        return None, None, None
+    def backward(ctx: Any, *grads: Tensor) -> tuple[None, ...]:
+        tape, key = ctx.site.tape, ctx.site.weight
+        g = tape.by_unit(grads[0], key)
+        ids = ctx.ids.reshape(tape.units, -1)
+        if ctx.padding_idx is not None:  # as nn.Embedding: the padding row has no gradient
+            g = g * (ids != ctx.padding_idx)[:, :, None]
+        tape.add(EmbeddingUse(key, ids, g, ctx.rows))
+        return None, None, None, None

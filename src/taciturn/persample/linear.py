@@ -1,8 +1,9 @@
-"""Affine layers, y = x·W (+ b): the norm of a record's gradient without forming it, where that is cheaper.
+"""Affine layers, y = x·W (+ b): the norm of a unit's gradient without forming it, where that is cheaper.
 
-With input x_BTd and output gradient g_BTp the gradient of record b is G_b = x_bᵀ g_b, and
-‖G_b‖² = ⟨x_b x_bᵀ, g_b g_bᵀ⟩ (ghost norm: Goodfellow 2015; for sequences Li et al. 2022, eq. 5). Two T×T Gram matrices
-cost T(d+p) per entry against d·p for G_b itself, so short records use Gram matrices and long ones keep G_b.
+With input x_UTd and output gradient g_UTp the gradient of unit u is G_u = x_uᵀ g_u, and
+‖G_u‖² = ⟨x_u x_uᵀ, g_u g_uᵀ⟩ (ghost norm: Goodfellow 2015; for sequences Li et al. 2022, eq. 5). Two T×T Gram matrices
+cost T²(d+p) against T·d·p for G_u, and x_u, g_u hold T(d+p) numbers against d·p: the same test decides time and memory
+(book-keeping: Bu et al. 2023, section 3). A single unit always keeps G_u, since that is the sum.
 """
 
 from __future__ import annotations
@@ -13,92 +14,146 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from taciturn.persample.sums import Sums
+from taciturn.persample.tape import Tape
+
+TILE = 128
+"""Gram matrices are symmetric: in tiles of this many positions only the upper triangle is computed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Site:
+    """Where a layer stands: the tape of the pass, and the names of its parameters (None: frozen or absent)."""
+
+    tape: Tape
+    weight: str | None
+    bias: str | None = None
+    transposed: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.weight or self.bias or "?"
+
 
 @dataclass(slots=True)
 class AffineUse:
-    """One use of an affine weight in a forward pass. ``transposed``: the weight is stored d×p (Conv1D), else p×d."""
+    """x_UTd, g_UTp of one use of a weight, or the kept gradients. ``transposed``: stored d×p (Conv1D), else p×d."""
 
-    weight: nn.Parameter
-    x: Tensor
-    g: Tensor
+    key: str
+    x: Tensor | None
+    g: Tensor | None
     transposed: bool
     kept: Tensor | None = field(default=None)
 
     def squared_norms(self) -> Tensor:
-        T, d, p = self.x.shape[1], self.x.shape[2], self.g.shape[2]
-        if T * (d + p) <= d * p:
-            return (gram(self.x) * gram(self.g)).sum((1, 2))
+        assert self.x is not None
+        assert self.g is not None
+        (U, T, d), p = self.x.shape, self.g.shape[2]
+        if U > 1 and T * (d + p) <= d * p:
+            return gram_product(self.x, self.g)
         left, right = (self.x, self.g) if self.transposed else (self.g, self.x)
-        self.kept = torch.bmm(left.transpose(1, 2), right)
+        self.kept = torch.bmm(left.float().transpose(1, 2), right.float())
+        self.x = self.g = None
         return self.kept.flatten(1).square().sum(1)
 
-    def clipped_sum(self, c: Tensor) -> Tensor:
+    def gradient(self, u: int) -> Tensor:
         if self.kept is not None:
-            return (c @ self.kept.flatten(1)).view_as(self.weight)
-        x, g = self.x, self.g
-        if x.shape[2] <= g.shape[2]:  # scale the narrower side
-            x = x * c[:, None, None]
+            return self.kept[u]
+        rows, columns = self.sides()
+        return rows[u].float().t() @ columns[u].float()
+
+    def sides(self) -> tuple[Tensor, Tensor]:
+        """The factors of G_u = leftᵀ·right in the weight's own orientation."""
+        assert self.x is not None
+        assert self.g is not None
+        return (self.x, self.g) if self.transposed else (self.g, self.x)
+
+    def add_clipped(self, c_U: Tensor, into: Sums) -> None:
+        if self.kept is not None:
+            total = self.kept[0].mul_(c_U) if len(c_U) == 1 else (c_U @ self.kept.flatten(1)).view(self.kept.shape[1:])
+            into.add(self.key, total)
+            return
+        left, right = self.sides()
+        if left.shape[2] <= right.shape[2]:  # scale the narrower side
+            left = left * c_U[:, None, None]
         else:
-            g = g * c[:, None, None]
-        x, g = x.flatten(0, 1), g.flatten(0, 1)
-        return x.t() @ g if self.transposed else g.t() @ x
+            right = right * c_U[:, None, None]
+        into.add_product(self.key, left.float().flatten(0, 1).t(), right.float().flatten(0, 1))
 
 
 @dataclass(slots=True)
 class VectorUse:
-    """A parameter small enough to keep its per-record gradients, g_Bd: biases and norm weights."""
+    """A parameter small enough to keep its per-unit gradients, g_Ud: biases and norm weights."""
 
-    weight: nn.Parameter
+    key: str
     g: Tensor
 
     def squared_norms(self) -> Tensor:
-        return self.g.flatten(1).square().sum(1)
+        return self.g.square().sum(1)
 
-    def clipped_sum(self, c: Tensor) -> Tensor:
-        return (c @ self.g.flatten(1)).view_as(self.weight)
+    def gradient(self, u: int) -> Tensor:
+        return self.g[u]
+
+    def add_clipped(self, c_U: Tensor, into: Sums) -> None:
+        into.add(self.key, c_U @ self.g)
 
 
 class Affine(torch.autograd.Function):
-    """Forward as the layer's own; backward returns the input gradient only and records (x, g)."""
+    """Forward as the layer's own; backward returns the input gradient only and leaves (x, g) on the tape."""
 
     @staticmethod
-    def forward(
-        ctx: Any, x: Tensor, weight: nn.Parameter, bias: nn.Parameter | None, transposed: bool, tape: list[Any]
-    ) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site) -> Tensor:
+        dtype = autocast_dtype(x)
+        x = x.to(dtype)
         ctx.save_for_backward(x, weight)
-        ctx.bias, ctx.weight, ctx.transposed, ctx.tape = bias, weight, transposed, tape
-        if not transposed:
-            return nn.functional.linear(x, weight, bias)
+        ctx.site = site
+        w, b = weight.to(dtype), None if bias is None else bias.to(dtype)
+        if not site.transposed:
+            return nn.functional.linear(x, w, b)
         rows = x.reshape(-1, x.shape[-1])
-        y = rows @ weight if bias is None else torch.addmm(bias, rows, weight)
-        return y.view(*x.shape[:-1], weight.shape[1])
+        y = rows @ w if b is None else torch.addmm(b, rows, w)
+        return y.view(*x.shape[:-1], w.shape[1])
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        g = grads[0]
+        g, site = grads[0], ctx.site
         x, weight = ctx.saved_tensors
-        x3, g3 = by_record(x), by_record(g)
-        if ctx.weight.requires_grad:
-            ctx.tape.append(AffineUse(ctx.weight, x3, g3, ctx.transposed))
-        if ctx.bias is not None and ctx.bias.requires_grad:
-            ctx.tape.append(VectorUse(ctx.bias, sum_positions(g3)))
         gx = None
         if ctx.needs_input_grad[0]:
-            gx = g @ weight.t() if ctx.transposed else g @ weight
-        return gx, None, None, None, None
+            w = weight.to(g.dtype)
+            gx = g @ w.t() if site.transposed else g @ w
+        g_U = site.tape.by_unit(g, site.name)
+        if site.bias:
+            site.tape.add(VectorUse(site.bias, sum_positions(g_U)))
+        if site.weight:
+            site.tape.add(AffineUse(site.weight, site.tape.by_unit(x, site.weight), g_U, site.transposed))
+        return gx, None, None, None
 
 
-def by_record(x: Tensor) -> Tensor:
-    """[B, ..., d] as [B, T, d]; a layer applied to one vector per record has T = 1."""
-    return x[:, None] if x.dim() == 2 else x.flatten(1, -2)
+def autocast_dtype(x: Tensor) -> torch.dtype:
+    """The type autocast gives a matrix product of ``x``: its own type where autocast is off."""
+    kind = x.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else x.dtype
 
 
-def sum_positions(x_BTd: Tensor) -> Tensor:
-    """Σ_t x_btd as a batched product: summing the middle axis directly is slow on CPU."""
-    ones = x_BTd.new_ones(1, 1, 1).expand(x_BTd.shape[0], 1, x_BTd.shape[1])
-    return torch.bmm(ones, x_BTd).squeeze(1)
+def sum_positions(x_UTd: Tensor) -> Tensor:
+    """Σ_t x_utd in float32, as a batched product: summing the middle axis directly is slow on CPU."""
+    x = x_UTd.float()
+    ones = x.new_ones(1, 1, 1).expand(x.shape[0], 1, x.shape[1])
+    return torch.bmm(ones, x).squeeze(1)
 
 
-def gram(x_BTd: Tensor) -> Tensor:
-    """Inner products of a record's positions, [B, T, T]."""
-    return torch.bmm(x_BTd, x_BTd.transpose(1, 2))
+def gram_product(x_UTd: Tensor, g_UTp: Tensor, same_UT: Tensor | None = None) -> Tensor:
+    """⟨x_u x_uᵀ, g_u g_uᵀ⟩, [U]; with ``same_UT`` (ids) the first factor is [id_s = id_t] instead and x is not read."""
+    T = g_UTp.shape[1]
+    total = g_UTp.new_zeros(g_UTp.shape[0], dtype=torch.float32)
+    for i in range(0, T, TILE):
+        for j in range(i, T, TILE):
+            a, b = slice(i, i + TILE), slice(j, j + TILE)
+            gg = torch.bmm(g_UTp[:, a].float(), g_UTp[:, b].float().transpose(1, 2))
+            if same_UT is None:
+                xx = torch.bmm(x_UTd[:, a].float(), x_UTd[:, b].float().transpose(1, 2))
+            else:
+                xx = (same_UT[:, a, None] == same_UT[:, None, b]).to(gg.dtype)
+            total += torch.linalg.vecdot(gg.flatten(1), xx.flatten(1)) * (1 if i == j else 2)
+    return total

@@ -12,30 +12,42 @@ from torch import Tensor
 
 from taciturn.persample.embedding import EmbeddingUse
 from taciturn.persample.linear import AffineUse, VectorUse
-
-Use = AffineUse | EmbeddingUse | VectorUse
-
-
-def cross_terms(uses: list[Use]) -> Tensor | float:
-    """2·Σ_{i<j} ⟨G_i, G_j⟩ per record, [B], over all uses of one parameter; 0.0 for a single use."""
-    return sum((2.0 * inner(a, b) for a, b in combinations(uses, 2)), start=0.0)
+from taciturn.persample.tape import Use
 
 
-def inner(a: Use, b: Use) -> Tensor:
-    """⟨G_a, G_b⟩ per record, [B], for two uses of the same parameter."""
+def cross_terms(uses: list[Use], units: int) -> Tensor | float:
+    """2·Σ_{i<j} ⟨G_i, G_j⟩ per unit, [U], over all uses of one parameter; 0.0 for a single use."""
+    return sum((2.0 * inner(a, b, units) for a, b in combinations(uses, 2)), start=0.0)
+
+
+def inner(a: Use, b: Use, units: int) -> Tensor:
+    """⟨G_a, G_b⟩ per unit, [U], for two uses of the same parameter."""
     if isinstance(a, VectorUse) and isinstance(b, VectorUse):
-        return (a.g * b.g).flatten(1).sum(1)
+        return (a.g * b.g).sum(1)
     if isinstance(a, EmbeddingUse) and isinstance(b, EmbeddingUse):
         same = a.ids[:, :, None] == b.ids[:, None, :]
-        return (torch.bmm(a.g, b.g.transpose(1, 2)) * same).sum((1, 2))
-    if isinstance(a, AffineUse) and isinstance(b, AffineUse):
-        ax, ag = (a.x, a.g) if a.transposed == b.transposed else (a.g, a.x)
-        return (torch.bmm(ax, b.x.transpose(1, 2)) * torch.bmm(ag, b.g.transpose(1, 2))).sum((1, 2))
+        return (torch.bmm(a.g.float(), b.g.float().transpose(1, 2)) * same).sum((1, 2))
     if isinstance(a, AffineUse) and isinstance(b, EmbeddingUse):
         a, b = b, a
     if isinstance(a, EmbeddingUse) and isinstance(b, AffineUse):
-        # Row id_s of the affine gradient is Σ_t g_t[id_s]·x_t, so ⟨G_e, G_h⟩ = Σ_{s,t} g_t[id_s]·⟨x_t, e_s⟩.
-        rows, columns = (b.x, b.g) if b.transposed else (b.g, b.x)
-        at_ids = rows.gather(2, a.ids[:, None, :].expand(-1, rows.shape[1], -1))
-        return (at_ids * torch.bmm(columns, a.g.transpose(1, 2))).sum((1, 2))
+        return _lookup_affine(a, b)
+    if isinstance(a, AffineUse) and isinstance(b, AffineUse) and a.kept is None and b.kept is None:
+        (al, ar), (bl, br) = a.sides(), b.sides()
+        return (_grams(al, bl) * _grams(ar, br)).sum((1, 2))
+    if isinstance(a, AffineUse | VectorUse) and isinstance(b, AffineUse | VectorUse):  # the slow way, for odd pairs
+        return torch.stack([(a.gradient(u) * b.gradient(u)).sum() for u in range(units)])
     raise TypeError(f"no inner product between {type(a).__name__} and {type(b).__name__}")
+
+
+def _lookup_affine(e: EmbeddingUse, h: AffineUse) -> Tensor:
+    """⟨G_e, G_h⟩ = Σ_s ⟨g_s, row id_s of G_h⟩, and row id of G_h is Σ_t left_t[id]·right_t."""
+    if h.kept is not None:
+        rows = h.kept.gather(1, e.ids[:, :, None].expand(-1, -1, h.kept.shape[2]))
+        return (rows * e.g).sum((1, 2))
+    left, right = h.sides()
+    at_ids = left.gather(2, e.ids[:, None, :].expand(-1, left.shape[1], -1))
+    return (at_ids * _grams(right, e.g)).sum((1, 2))
+
+
+def _grams(a: Tensor, b: Tensor) -> Tensor:
+    return torch.bmm(a.float(), b.float().transpose(1, 2))
