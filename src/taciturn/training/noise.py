@@ -1,45 +1,222 @@
-"""Secret randomness: Gaussian noise and the coins of Poisson sampling.
+"""Secret randomness: Gaussian noise and the coins of Poisson sampling (docs/noise.md).
 
 Both must be unknown to whoever sees the model: the noise for the Gaussian mechanism, the coins for amplification by
-sampling. They come from the operating system's entropy through Philox (a counter-based generator with a 256-bit state
-keyed afresh in every process); with a seed each step has its own stream, so a resumed run repeats them exactly.
+sampling. Noise follows Box and Muller (1958) with 63 bits for the radius and 32 for the angle, and what is released
+is rounded to a grid: the low bits of a floating-point sum tell more than its value (Mironov 2012; Haney et al. 2022).
 """
 
 from __future__ import annotations
 
-import os
+import math
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-_NOISE, _COINS = 0, 1
+from taciturn.errors import UsageError
+from taciturn.training.stream import BLOCK_BYTES, Keystream, stream_key
+
+GRID_BITS = 10  # released entries are multiples of a power of two in (std·2⁻¹¹, std·2⁻¹⁰]
+CHUNK = 1 << 17  # normals made at a time (2 MB of scratch): calls long enough that threads seldom wait for each other
+PAIRS = CHUNK // 2
+_WORD_BYTES = 12 * PAIRS  # a pair takes 96 bits
+_COINS_AT_A_TIME = 1 << 16
 
 
+@dataclass(frozen=True, slots=True)
 class SecretSource:
-    """Noise and sampling coins for numbered steps; ``seed=None`` means operating-system entropy."""
+    """Noise and sampling coins for numbered steps; ``seed=None`` means operating-system entropy, fresh at every call.
 
-    def __init__(self, seed: int | None = None) -> None:
-        self._seed = seed
-        self._fresh = [_from_entropy(), _from_entropy()]
+    With a seed a stream is a pure function of (seed, kind, step, rank), and ranks are independent. Each normal is the
+    sum of ``draws`` independent ones over √draws (Holohan and Braghin 2021).
+    """
 
-    def _stream(self, kind: int, step: int) -> np.random.Generator:
-        if self._seed is None:
-            return self._fresh[kind]
-        return np.random.Generator(np.random.Philox(np.random.SeedSequence([self._seed, kind, step])))
+    seed: int | None = field(default=None, repr=False)
+    rank: int = 0
+    draws: int = 1
+
+    def __post_init__(self) -> None:
+        if self.draws < 1:
+            raise UsageError(f"draws must be at least 1, found {self.draws}")
 
     def coins(self, step: int, records: int, rate: float) -> NDArray[np.int64]:
-        """Indices of the records that step ``step`` draws, each with probability ``rate``; possibly none."""
-        return np.flatnonzero(self._stream(_COINS, step).random(records) < rate)
+        """Indices of the records that step ``step`` draws, ascending, each with probability ``rate``; possibly none.
 
-    def add_gaussian(self, step: int, tensors: list[torch.Tensor], std: float) -> None:
-        """Add independent N(0, std²) to every entry of ``tensors``, in their order, in place."""
-        stream = self._stream(_NOISE, step)
-        for tensor in tensors:
-            draw = stream.standard_normal(tensor.numel(), dtype=np.float32)
-            tensor.add_(torch.from_numpy(draw).view(tensor.shape).to(tensor.device), alpha=std)
+        Exact for a rate of 0 or 1; else see ``coin_threshold``. Raises UsageError for a rate outside [0, 1].
+        """
+        threshold = coin_threshold(rate)
+        stream = Keystream(stream_key(self.seed, "coins", step, self.rank), 8 * _COINS_AT_A_TIME)
+        drawn = []
+        for start in range(0, records, _COINS_AT_A_TIME):
+            uniforms = stream.read(start * 8 // BLOCK_BYTES).view(np.uint64)[: records - start] >> 11
+            drawn.append(np.flatnonzero(uniforms < threshold) + start)
+        return np.concatenate(drawn) if drawn else np.empty(0, np.int64)
+
+    def add_gaussian(
+        self,
+        step: int,
+        tensors: Sequence[torch.Tensor],
+        std: float,
+        scale: float = 1.0,
+        starts: Sequence[int] | None = None,
+    ) -> None:
+        """Set every entry x to scale·x + N(0, std²), rounded to the grid; in place, in one pass over the tensors.
+
+        The noise of an entry depends on its place in the tensors laid end to end, not on how they are cut.
+        ``starts`` gives instead the place of each tensor's first entry, ascending, for shards of one gradient whose
+        holders share (seed, rank). Tensors other than contiguous float32 or float64 on the CPU go through a copy there.
+
+        Raises UsageError for a negative or infinite ``std``, a tensor of integers, or places that overlap.
+        """
+        if not (0 <= std < math.inf):
+            raise UsageError(f"the standard deviation of noise must be finite and not negative, found {std}")
+        if std == 0:
+            for tensor in tensors:
+                tensor.detach().mul_(scale)
+            return
+        works = [_workable(tensor) for tensor in tensors]
+        places = _places([work.numel() for work in works], starts)
+        key = stream_key(self.seed, "noise", step, self.rank)
+        add_noise(key, [work.view(-1).numpy() for work in works], places, std, scale, grid_of(std), self.draws)
+        for tensor, work in zip(tensors, works, strict=True):
+            if work.data_ptr() != tensor.data_ptr():
+                tensor.detach().copy_(work)
 
 
-def _from_entropy() -> np.random.Generator:
-    words = np.frombuffer(os.urandom(32), dtype=np.uint32)
-    return np.random.Generator(np.random.Philox(np.random.SeedSequence([int(w) for w in words])))
+def coin_threshold(rate: float) -> int:
+    """A record is drawn when 53 random bits are below this: with ``rate`` rounded down to a multiple of 2⁻⁵³, never more.
+
+    >>> coin_threshold(0.25) == 2**51, coin_threshold(1.0) == 2**53, coin_threshold(1.5 * 2**-53)
+    (True, True, 1)
+    """
+    if not 0 <= rate <= 1:
+        raise UsageError(f"a sampling rate lies in [0, 1], found {rate}")
+    return math.floor(rate * 2.0**53)
+
+
+def grid_of(std: float) -> float:
+    """The largest power of two that is at most std·2⁻¹⁰ (and at least 2⁻¹²⁶, the least normal float32).
+
+    >>> grid_of(1.0) == 2**-10, grid_of(1.9) == 2**-10, grid_of(0.99) == 2**-11
+    (True, True, True)
+    """
+    return math.ldexp(1.0, max(math.frexp(std)[1] - 1 - GRID_BITS, -126))
+
+
+def add_noise(
+    key: bytes,
+    flats: Sequence[NDArray[Any]],
+    starts: Sequence[int],
+    std: float,
+    scale: float,
+    grid: float | None,
+    draws: int = 1,
+) -> None:
+    """Set x to scale·x + N(0, std²) in the one-dimensional ``flats``, on as many threads as torch uses.
+
+    The first entry of flats[i] gets normal number starts[i] of the stream. Without a ``grid`` nothing is rounded.
+    """
+    unit = 1.0 if grid is None else grid
+    ends = [start + len(flat) for start, flat in zip(starts, flats, strict=True)]
+    chunks = sorted({c for s, e in zip(starts, ends, strict=True) if e > s for c in range(s // CHUNK, -(-e // CHUNK))})
+
+    def work(mine: Sequence[int]) -> None:
+        normals = _Normals(key, std / unit, draws)
+        for chunk in mine:
+            z = normals.chunk(chunk)
+            for x, noise in _pieces(flats, starts, chunk * CHUNK, z):
+                np.multiply(x, scale / unit, out=x)
+                np.add(x, noise, out=x)
+                if grid is not None:  # after the noise: before, it would change the sensitivity
+                    np.rint(x, out=x)
+                    np.multiply(x, grid, out=x)
+
+    workers = min(torch.get_num_threads(), len(chunks))
+    if workers < 2:
+        work(chunks)
+        return
+    with ThreadPoolExecutor(workers) as pool:  # numpy lets go of the interpreter lock; who does a chunk is no matter
+        list(pool.map(work, [chunks[i::workers] for i in range(workers)]))
+
+
+class _Normals:
+    """Chunk i of a stream of N(0, std²) draws, for any i; owns the scratch of one thread."""
+
+    def __init__(self, key: bytes, std: float, draws: int) -> None:
+        self._std, self._draws = std / math.sqrt(draws), draws
+        self._stream = Keystream(key, _WORD_BYTES)
+        self._radius, self._angle = np.empty(PAIRS, np.float64), np.empty(PAIRS, np.float32)
+        self._sum, self._one = np.empty((2, PAIRS), np.float32), np.empty((2, PAIRS), np.float32)
+
+    def chunk(self, index: int) -> NDArray[np.float32]:
+        """``CHUNK`` normals; the array is overwritten by the next call."""
+        for draw in range(self._draws):
+            words = self._stream.read((index * self._draws + draw) * _WORD_BYTES // BLOCK_BYTES)
+            out = self._one if draw else self._sum
+            box_muller(words, self._std, self._radius, self._angle, out)
+            if draw:
+                np.add(self._sum, self._one, out=self._sum)
+        return self._sum.reshape(-1)
+
+
+def box_muller(
+    words: NDArray[np.uint8],
+    std: float,
+    radius: NDArray[np.float64],
+    angle: NDArray[np.float32],
+    out: NDArray[np.float32],
+) -> None:
+    """Turn 12n random bytes into 2n draws of N(0, std²), ``out[0]`` and ``out[1]``; radius and angle (n) are scratch.
+
+    u = |x + ½|·2⁻⁶³ for a signed 64-bit word x is uniform on the odd multiples of 2⁻⁶⁴ in (0, 1), so
+    std·√(−2 ln u) reaches √(2·64·ln 2) = 9.42 deviations. Its logarithm is taken in double precision: in single,
+    all u within 2⁻²⁵ of 1 would give noise of exactly zero.
+    """
+    n = len(radius)
+    np.multiply(words[: 8 * n].view(np.int64), 2.0**-63, out=radius)
+    np.add(radius, 2.0**-64, out=radius)
+    np.abs(radius, out=radius)
+    np.log(radius, out=radius)
+    np.copyto(angle, words[8 * n :].view(np.int32), casting="unsafe")
+    np.multiply(angle, math.pi * 2.0**-31, out=angle)
+    np.cos(angle, out=out[0])
+    np.sin(angle, out=out[1])
+    np.multiply(radius, -2.0 * std * std, out=angle, casting="same_kind")
+    np.sqrt(angle, out=angle)
+    np.multiply(out, angle, out=out)
+
+
+def _pieces(
+    flats: Sequence[NDArray[Any]], starts: Sequence[int], first: int, z: NDArray[np.float32]
+) -> Iterator[tuple[NDArray[Any], NDArray[np.float32]]]:
+    """Where the tensors meet places first, first + 1, …: slices of them beside the slices of ``z`` they get."""
+    i = max(bisect_right(starts, first) - 1, 0)
+    while i < len(flats) and starts[i] < first + len(z):
+        low, high = max(starts[i], first), min(starts[i] + len(flats[i]), first + len(z))
+        if low < high:
+            yield flats[i][low - starts[i] : high - starts[i]], z[low - first : high - first]
+        i += 1
+
+
+def _places(sizes: Sequence[int], starts: Sequence[int] | None) -> list[int]:
+    if starts is None:
+        return list(accumulate(sizes, initial=0))[:-1]
+    ends = [0, *(start + size for start, size in zip(starts, sizes, strict=True))]
+    for i, start in enumerate(starts):
+        if start < ends[i]:
+            raise UsageError(f"tensor {i} starts at {start}, inside the one before (ends at {ends[i]}): shared noise")
+    return list(starts)
+
+
+def _workable(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself, detached, when noise can be added in place; else a contiguous copy on the CPU."""
+    if not tensor.is_floating_point():
+        raise UsageError(f"noise is added to floating-point tensors, found {tensor.dtype}")
+    dtype = torch.float64 if tensor.dtype == torch.float64 else torch.float32
+    return tensor.detach().to("cpu", dtype).contiguous()

@@ -1,0 +1,56 @@
+"""What the noise costs, in nanoseconds for each entry of a gradient, beside torch.randn (docs/noise.md).
+
+    python benchmarks/noise.py --entries 40_000_000 --threads 1 2
+
+Each line adds N(0, 1) in place to a float32 vector, as a private step does. Variants take turns, so that a busy machine
+slows all of them; the median and the least of the rounds are printed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+
+import torch
+
+from taciturn.training.noise import add_noise, grid_of
+from taciturn.training.stream import stream_key
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--entries", type=int, default=40_000_000)
+    parser.add_argument("--threads", type=int, nargs="+", default=[1, torch.get_num_threads()])
+    parser.add_argument("--rounds", type=int, default=7)
+    args = parser.parse_args()
+    gradient = torch.zeros(args.entries)
+    variants: dict[str, Callable[[], object]] = {
+        f"draws={draws}, {'rounded' if grid else 'not rounded'}": ours(gradient, draws, grid)
+        for draws in (1, 2, 4)
+        for grid in (grid_of(1.0), None)
+    }
+    variants["torch: add_(randn)"] = lambda: gradient.add_(torch.randn(args.entries))
+    times: dict[tuple[str, int], list[float]] = {}
+    for _ in range(args.rounds):
+        for threads in dict.fromkeys(args.threads):
+            torch.set_num_threads(threads)
+            for name, run in variants.items():
+                started = time.perf_counter()
+                run()
+                times.setdefault((name, threads), []).append((time.perf_counter() - started) / args.entries * 1e9)
+    print(f"{'ns per entry':24} {'threads':>7} {'median':>7} {'least':>7}")
+    for (name, threads), taken in times.items():
+        print(f"{name:24} {threads:7} {statistics.median(taken):7.2f} {min(taken):7.2f}")
+
+
+def ours(gradient: torch.Tensor, draws: int, grid: float | None) -> Callable[[], None]:
+    def run() -> None:
+        add_noise(stream_key(None, "noise", 0, 0), [gradient.numpy()], [0], 1.0, 1.0, grid, draws)
+
+    return run
+
+
+if __name__ == "__main__":
+    main()
