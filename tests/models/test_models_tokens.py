@@ -17,11 +17,13 @@ from taciturn.errors import UsageError
 from taciturn.models.evaluate import utility
 from taciturn.models.hf import export, load_exported, load_model
 from taciturn.models.loss import PASS_COST, collate, microbatches, perplexity, record_losses, score
+from taciturn.models.sequences import places
 from taciturn.models.tokens import (
     bpe_tokenizer,
     byte_tokenizer,
     encode,
     encode_all,
+    end_id,
     load_tokenizer,
     mask_id,
     start_id,
@@ -70,6 +72,116 @@ _made: dict[Any, Any] = {}
 
 def _cached(make: Any) -> Any:
     return _made.setdefault(make, make())
+
+
+KINDS = ("bytes", "bpe", "wordpiece", "roberta", "llama", "gpt2")
+BYTE_LEVEL = ("bytes", "bpe", "roberta", "gpt2")
+anything = st.text(alphabet=st.characters(exclude_categories=("Cs",)), max_size=20)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=60, deadline=None)
+@given(left=anything, right=anything)
+def test_p30_words_beside_a_mask_are_coded_as_beside_anything_else(zoo: Any, kind: str, left: str, right: str) -> None:
+    """Field case P30: the ids on either side of a mask are those on either side of "☃", which no vocabulary here joins to
+    anything, so that neither the mask nor that it is an added token changes them."""
+    t = zoo(kind)
+    left, right = (part.replace(MASK, "").replace("\x1e", "") for part in (left, right))
+    masked = encode(t, left + MASK + right).tolist()
+    assert masked.count(mask_id(t)) == 1
+    if not (left or right):
+        assert masked == [start_id(t), mask_id(t)]
+        return
+    at = masked.index(mask_id(t))
+    assert masked[-1] == end_id(t)
+    snowman = encode(t, left + "☃" + right).tolist()
+    if kind != "wordpiece":  # there "☃" may be a part of an unknown word
+        assert snowman[:at] == masked[:at]
+        assert snowman[len(snowman) - len(masked) + at + 1 :] == masked[at + 1 :]
+    if kind != "llama":  # there a text's first word has a blank before it
+        assert masked[1:at] == (encode(t, left).tolist()[1:-1] if left else [])
+        assert masked[at + 1 : -1] == (encode(t, right).tolist()[1:-1] if right else [])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_p30_the_field_case_itself(zoo: Any, kind: str) -> None:
+    t = zoo(kind)
+    ids = encode(t, f"my value in {MASK} dollars").tolist()
+    at = ids.index(mask_id(t))
+    plain = encode(t, "my value in 50 dollars").tolist()
+    assert t.decode(plain[-len(ids[at + 1 :]) :], skip_special_tokens=True).strip() == "dollars"
+    assert ids[at + 1 :] == plain[-len(ids[at + 1 :]) :]
+    alone = encode(t, "my value in").tolist()[:-1]
+    assert ids[: len(alone)] == alone == plain[: len(alone)]
+    assert len(ids[len(alone) : at]) <= 1  # the blank before the mask
+
+
+def inside(t: Any, text: str, start: int, end: int) -> list[bool]:
+    at = places(t, text)
+    return ((at[:, 0] < end) & (start < at[:, 1])).tolist()
+
+
+@pytest.mark.parametrize("kind", BYTE_LEVEL)
+@settings(max_examples=80, deadline=None)
+@given(text=anything.filter(bool), data=st.data())
+def test_p31_a_token_with_one_byte_of_a_span_is_inside(zoo: Any, kind: str, text: str, data: st.DataObject) -> None:
+    """Field case P31, on random Unicode and spans. The oracle counts bytes: each letter of a byte-level token is one."""
+    t = zoo(kind)
+    text = text.replace(MASK, "")
+    start = data.draw(st.integers(0, max(len(text) - 1, 0)))
+    end = data.draw(st.integers(start + 1, len(text) + 1))
+    first, last = len(text[:start].encode()), len(text[:end].encode())
+    wanted, at = [], 0
+    for token in t.convert_ids_to_tokens(encode(t, text).tolist()[1:-1] if text else []):
+        wanted.append(at < last and first < at + len(token) and first < last)
+        at += len(token)
+    assert at == len(text.encode())
+    assert inside(t, text, start, end) == ([False, *wanted, False] if text else [False])
+
+
+@pytest.mark.parametrize("kind", ["wordpiece", "llama"])
+@settings(max_examples=80, deadline=None)
+@given(text=st.text("abz 09.,", min_size=1, max_size=20), data=st.data())
+def test_p31_where_tokens_are_not_bytes(zoo: Any, kind: str, text: str, data: st.DataObject) -> None:
+    """The oracle lays the tokens side by side over the text: "##" is no letter, "▁" is a blank, or nothing at the start."""
+    t = zoo(kind)
+    start = data.draw(st.integers(0, len(text) - 1))
+    end = data.draw(st.integers(start + 1, len(text)))
+    found = inside(t, text, start, end)
+    at = 0
+    for token, is_in in zip(t.convert_ids_to_tokens(encode(t, text).tolist()[1:-1]), found[1:-1], strict=True):
+        letters = token.removeprefix("##") if kind == "wordpiece" else token.replace("▁", " ")
+        if kind == "wordpiece":
+            at += len(text[at:]) - len(text[at:].lstrip(" "))
+        elif at == 0:
+            letters = letters if text.startswith(" ") else letters.removeprefix(" ")
+        assert text[at : at + len(letters)] == letters
+        if letters:
+            assert is_in == (at < end and start < at + len(letters))
+        at += len(letters)
+
+
+@pytest.mark.parametrize("text", ["A, naïve secret sentence.", "i ⭢ secret", "\U0001f600 secret", "n\u0303 secret"])
+@pytest.mark.parametrize("kind", KINDS)
+def test_p31_no_offset_drifts_behind_a_letter_of_many_bytes(zoo: Any, kind: str, text: str) -> None:
+    t = zoo(kind)
+    at = text.index("secret")
+    ids = encode(t, text)
+    found = np.array(inside(t, text, at, at + 6))
+    assert "secret" in t.decode(ids[found]).replace(" ", "")
+    assert "secre" not in t.decode(ids[~found]).replace(" ", "")
+    assert len(found) == len(ids)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=60, deadline=None)
+@given(parts=st.lists(st.one_of(st.just(MASK), st.just("\x1e"), st.text(max_size=4)), max_size=8))
+def test_every_token_has_a_place(zoo: Any, kind: str, parts: list[str]) -> None:
+    t = zoo(kind)
+    text = "".join(parts).encode("utf-8", "ignore").decode()
+    ids, at = encode(t, text), places(t, text)
+    assert at.shape == (len(ids), 2)
+    assert all(text[a:b] == MASK for a, b in at[ids == mask_id(t)])
 
 
 def test_special_words_in_text_stay_text(bpe: Any) -> None:
@@ -128,7 +240,7 @@ def test_the_loss_is_cross_entropy_and_so_is_its_gradient(bpe: Any, tmp_path: Pa
     model.zero_grad()
     logits = model(input_ids=batch.input_ids).logits[:, :-1]
     nll = torch.nn.functional.cross_entropy(logits.transpose(1, 2), batch.input_ids[:, 1:], reduction="none")
-    want = (nll * batch.weights).sum(1)
+    want = (nll * batch.weights[:, :-1]).sum(1)
     want.sum().backward()
     torch.testing.assert_close(ours, want.detach(), rtol=1e-5, atol=1e-5)
     for n, p in model.named_parameters():
@@ -160,6 +272,25 @@ def test_microbatches_waste_least(lengths: list[int]) -> None:
     assert waste([sizes[p].tolist() for p in microbatches(np.arange(len(sizes)), sizes, 10**9)]) == min(
         map(waste, every)
     )
+
+
+def test_p32_padding_with_the_end_token_is_never_scored_and_the_real_end_is(bpe: Any, tmp_path: Path) -> None:
+    """Field case P32. The oracle scores each sentence by itself, without padding, with the model's own loss."""
+    model = small_gpt2(bpe, tmp_path).eval()
+    bpe.pad_token = bpe.eos_token
+    texts = ["Good morning", "I would like to track my parcel, please, and all the others too.", "x"]
+    batch = collate(encode_all(bpe, texts), np.arange(3), mask_id(bpe))
+    assert batch.weights.sum(1).tolist() == [len(encode(bpe, text)) - 1 for text in texts]
+    total, count = 0.0, 0
+    for text in texts:
+        ids = torch.from_numpy(encode(bpe, text).astype(np.int64))[None]
+        assert ids[0, -1] == bpe.pad_token_id
+        with torch.no_grad():
+            loss = model(input_ids=ids, labels=ids).loss
+        total, count = total + float(loss) * (ids.shape[1] - 1), count + ids.shape[1] - 1
+        alone, n = score(model, bpe, [text])
+        assert (alone[0], n[0]) == (pytest.approx(float(loss) * (ids.shape[1] - 1), rel=1e-4), ids.shape[1] - 1)
+    assert perplexity(model, bpe, texts) == pytest.approx(math.exp(total / count), rel=1e-4)
 
 
 @pytest.mark.parametrize("kind", ["lstm", "gpt2"])

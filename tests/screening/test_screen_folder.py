@@ -196,7 +196,7 @@ def test_damage_is_noticed(tmp_path: Path, damage: str) -> None:
     elif damage == "manifest":
         manifest.unlink()
     else:
-        manifest.write_text(manifest.read_text().replace('"format": 1', '"format": 99'))
+        manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 99'))
     with pytest.raises(DataError, match="screen"):
         load(tmp_path / "s")
 

@@ -22,13 +22,22 @@ def screen(
         str, Parameter(name=["--conservative", "-c"], help="π_c, what may be secret")
     ] = "conservative",
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own, added to π and π_c")] = None,
-    unit: Literal["sentence", "turn", "document"] = "sentence",
+    unit: Annotated[
+        Literal["sentence", "turn", "document"] | None,
+        Parameter(help="what a record is; else sentence, or document for conversations and pairs"),
+    ] = None,
     format: str = "auto",
     text: Annotated[str, Parameter(help="field that holds the text")] = "text",
     user: Annotated[str | None, Parameter(help="field that names the user")] = None,
     id: Annotated[str | None, Parameter(help="field that holds the id")] = None,
     turns: Annotated[str, Parameter(help="field that holds a dialogue's turns")] = "turns",
     spans: Annotated[str, Parameter(help="field that holds annotated secrets, if any")] = "spans",
+    chat: Annotated[
+        str | None,
+        Parameter(help="rows are conversations: openai, sharegpt, pairs, alpaca or turns; fields after a colon"),
+    ] = None,
+    text_pair: Annotated[str | None, Parameter(help="field that holds a second text")] = None,
+    label: Annotated[str | None, Parameter(help="field that holds a label; labels are not redacted")] = None,
     gold: Annotated[
         Literal["annotated", "secret"],
         Parameter(help="which annotations are secrets: all, or those marked secret: true"),
@@ -62,6 +71,9 @@ def screen(
         id=id,
         turns=turns,
         spans=spans,
+        chat=chat,
+        text_pair=text_pair,
+        label=label,
         gold=gold,
         encoding_errors=encoding_errors,
         max_record_bytes=max_record_bytes,

@@ -1,13 +1,9 @@
-"""Tokenizers and token sequences: `<MASK>` is one id, every record starts with a start token and ends with an end.
-
-A record's sequence is ``[start] + ids + [end]``. Targets are everything after the start, except `<MASK>`; a record that
-is nothing but `<MASK>` has no target at all (docs/guarantees.md, "Preprocessing": a removed duplicate adds no gradient).
-"""
+"""Tokenizers, and records as token sequences in one flat array; what a sequence is: ``taciturn.models.sequences``."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn.errors import UsageError, nearest
+from taciturn.models.chat import LossOn
+from taciturn.models.gguf import locate
+from taciturn.models.masking import Masking
+from taciturn.models.sequences import end_id, mask_id, sequences, start_id, targets
+from taciturn.text.chat import contents, structured
 from taciturn.text.document import MASK
+
+__all__ = [
+    "Tokens",
+    "bpe_tokenizer",
+    "byte_tokenizer",
+    "encode",
+    "encode_all",
+    "end_id",
+    "load_tokenizer",
+    "mask_id",
+    "save_tokenizer",
+    "start_id",
+    "targets",
+    "with_mask",
+]
 
 END = "<|endoftext|>"
 KINDS = ("auto", "bytes", "bpe:N")
@@ -23,17 +39,38 @@ KINDS = ("auto", "bytes", "bpe:N")
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """Many token sequences in one flat array: sequence i is ``flat[offsets[i]:offsets[i + 1]]``."""
+    """Many token sequences in one flat array: sequence i is ``flat[offsets[i]:offsets[i + 1]]``.
+
+    scored: which of ``flat`` are targets, None where :func:`targets` says so for every sequence. labels: [records], the
+    class of each, −1 for none. masking: how tokens are hidden, for masked language modelling. truncated: how many were cut.
+    """
 
     flat: NDArray[np.int32]
     offsets: NDArray[np.int64]
     truncated: int = 0
+    scored: NDArray[np.bool_] | None = None
+    labels: NDArray[np.int64] | None = None
+    masking: Masking | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
 
     def __getitem__(self, i: int) -> NDArray[np.int32]:
         return self.flat[self.offsets[i] : self.offsets[i + 1]]
+
+    def targets(self, i: int, mask: int) -> NDArray[np.bool_]:
+        """Which positions of sequence i are scored."""
+        if self.scored is None:
+            return targets(self[i], mask)
+        return self.scored[self.offsets[i] : self.offsets[i + 1]]
+
+    def at(self, step: int) -> Tokens:
+        """These tokens in a step of training: other ones are hidden each time."""
+        return self if self.masking is None else replace(self, masking=replace(self.masking, step=step))
+
+    def sizes(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many tokens each of ``rows`` has."""
+        return self.offsets[rows + 1] - self.offsets[rows]
 
     @property
     def lengths(self) -> NDArray[np.int64]:
@@ -54,7 +91,7 @@ def bpe_tokenizer(public_texts: Iterable[str], vocab_size: int) -> Any:
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size - 2, initial_alphabet=alphabet, special_tokens=[], show_progress=False
     )
-    pieces = (piece for text in public_texts for piece in text.split(MASK))
+    pieces = (piece for text in public_texts for content in contents(text) for piece in content.split(MASK))
     tokenizer.train_from_iterator(pieces, trainer)
     return _wrap(tokenizer)
 
@@ -72,14 +109,15 @@ def load_tokenizer(spec: str, model: str, public_texts: Iterable[str] = ()) -> A
             raise UsageError(f"tokenizer {spec!r}: expected bpe:N with N of at least 300, e.g. bpe:4096")
         return bpe_tokenizer(public_texts, int(size))
     name = model if spec == "auto" else spec
-    if spec == "auto" and (name == "lstm" or name.endswith(".json")):
+    if spec == "auto" and (name in ("lstm", "awd-lstm") or name.endswith(".json")):
         raise UsageError(f"model {model!r} has no tokenizer of its own: choose bytes, bpe:4096 or a folder")
     if ":" in spec:
         raise UsageError(f"tokenizer {spec!r}: {nearest(spec, KINDS)}")
     from transformers import AutoTokenizer
 
     try:
-        return with_mask(AutoTokenizer.from_pretrained(name))
+        folder, source = locate(name)
+        return with_mask(AutoTokenizer.from_pretrained(folder, **source))
     except (OSError, ValueError) as error:
         raise UsageError(
             f"tokenizer {name!r} cannot be loaded: expected a folder with tokenizer.json or a hub name in reach "
@@ -89,21 +127,11 @@ def load_tokenizer(spec: str, model: str, public_texts: Iterable[str] = ()) -> A
 
 def with_mask(tokenizer: Any) -> Any:
     """The same tokenizer with `<MASK>` as one id and a start and an end token."""
-    if tokenizer.eos_token_id is None:
+    if tokenizer.eos_token_id is None and tokenizer.sep_token_id is None:
         tokenizer.add_special_tokens({"eos_token": END})
     if tokenizer.convert_tokens_to_ids(MASK) in (None, tokenizer.unk_token_id):
         tokenizer.add_tokens([MASK], special_tokens=True)
     return tokenizer
-
-
-def mask_id(tokenizer: Any) -> int:
-    """The id of `<MASK>`."""
-    return int(tokenizer.convert_tokens_to_ids(MASK))
-
-
-def start_id(tokenizer: Any) -> int:
-    """The id every sequence starts with: the tokenizer's own start token, else its end token (as GPT-2 does)."""
-    return int(tokenizer.bos_token_id if tokenizer.bos_token_id is not None else tokenizer.eos_token_id)
 
 
 def encode(tokenizer: Any, text: str, max_length: int | None = None) -> NDArray[np.int32]:
@@ -111,47 +139,35 @@ def encode(tokenizer: Any, text: str, max_length: int | None = None) -> NDArray[
     return encode_all(tokenizer, [text], max_length)[0]
 
 
-def encode_all(tokenizer: Any, texts: Sequence[str], max_length: int | None = None, chunk: int = 10_000) -> Tokens:
-    """Records as ids: ``[start] + ids + [end]``, at most ``max_length`` of them (the count of those cut is kept).
+def encode_all(
+    tokenizer: Any,
+    texts: Sequence[str],
+    max_length: int | None = None,
+    chunk: int = 10_000,
+    loss_on: LossOn = "all",
+) -> Tokens:
+    """Records as ids, cut on the right at ``max_length`` (the count of those cut is kept; nothing is ever joined).
 
-    Text never turns into a special token, whatever it spells; only `<MASK>` does. A record that is only `<MASK>` has no
-    end token, so nothing in it can be a target.
+    A text is ``[start] + ids + [end]``; text never turns into a special token, whatever it spells, only `<MASK>` does. A
+    record that is only `<MASK>` has no end token, so nothing in it can be a target. Conversations go through
+    :class:`taciturn.models.chat.ChatCoder`, where ``loss_on`` counts; pairs get the tokenizer's special tokens for pairs.
     """
     parts: list[NDArray[np.int32]] = []
+    marks: list[NDArray[np.bool_]] = []
     lengths: list[int] = []
     truncated = 0
-    for ids in _sequences(tokenizer, texts, chunk):
+    mixed = any(map(structured, texts))
+    for ids, scored in sequences(tokenizer, texts, chunk, loss_on, mixed):
         if max_length is not None and len(ids) > max_length:
             ids = ids[:max_length]
             truncated += 1
         parts.append(ids)
         lengths.append(len(ids))
+        if scored is not None:
+            marks.append(scored[: len(ids)])
     flat = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-    return Tokens(flat, np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64), truncated)
-
-
-def targets(ids: NDArray[np.int32], mask: int) -> NDArray[np.bool_]:
-    """Which positions are scored (same shape as ``ids``): all but the first, and never `<MASK>`."""
-    scored: NDArray[np.bool_] = ids != mask
-    scored[..., 0] = False
-    return scored
-
-
-def _sequences(tokenizer: Any, texts: Sequence[str], chunk: int) -> Iterator[NDArray[np.int32]]:
-    start, end, mask = start_id(tokenizer), int(tokenizer.eos_token_id), mask_id(tokenizer)
-    for first in range(0, len(texts), chunk):
-        split = [text.split(MASK) for text in texts[first : first + chunk]]
-        pieces = [piece for row in split for piece in row]
-        coded = iter(tokenizer(pieces, add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"])
-        for row in split:
-            ids = [start]
-            for i in range(len(row)):
-                if i:
-                    ids.append(mask)
-                ids.extend(next(coded))
-            if any(row):
-                ids.append(end)
-            yield np.asarray(ids, np.int32)
+    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    return Tokens(flat, offsets, truncated, np.concatenate(marks) if mixed else None)
 
 
 def _alphabet() -> list[str]:

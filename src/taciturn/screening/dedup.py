@@ -1,9 +1,10 @@
 """Exact deduplication of redacted texts: the first stays, later copies become ``<MASK>`` (guarantees.md §2.2).
 
-The private records as a multiset change by at most one element when one record changes, in every scope, because a text in
-scope is there once and each further copy is the same ``<MASK>``. Public and private copies are looked up apart, so that no
-private record decides which public ones stay. Scope "private" is the one in which k copies of a secret always cost as
-much as one: in scope "suspicious" the masked copies may be unsuspicious, and then all of them stay.
+A record is its text and its label: equal texts with different labels both stay. The private records as a multiset change
+by at most one element when one record changes, in every scope, because a record in scope is there once and each further
+copy is the same ``<MASK>``, without a label. Public and private copies are looked up apart, so that no private record
+decides which public ones stay. Scope "private" is the one in which k copies of a secret always cost as much as one: in
+scope "suspicious" the masked copies may be unsuspicious, and then all of them stay.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ class Dedup:
     _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
     _seen: set[bytes] = field(default_factory=set, repr=False)
 
-    def is_copy(self, text: str, private: bool, suspicious: bool) -> bool:
-        """Whether an equal text in scope came before. suspicious: π_c still marks something in it."""
+    def is_copy(self, text: str, private: bool, suspicious: bool, label: str | None = None) -> bool:
+        """Whether an equal text with this label came before, in scope. suspicious: π_c still marks something in it."""
         inside = {"suspicious": private and suspicious, "private": private, "all": True, "none": False}[self.scope]
         if not inside or text == MASK:
             return False
+        whole = f"-{text}" if label is None else f"{len(label)}:{label}{text}"
         digest = hashlib.blake2b(
-            text.encode("utf-8", "surrogatepass"), digest_size=16, key=self._key, salt=b"p" * private
+            whole.encode("utf-8", "surrogatepass"), digest_size=16, key=self._key, salt=b"p" * private
         ).digest()
         if digest in self._seen:
             return True

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError
 
-FORMAT = 1
+FORMAT = 2
 
 
 class _Frozen(BaseModel):
@@ -84,9 +84,10 @@ class Shard(_Frozen):
 class Manifest(_Frozen):
     """manifest.json. It holds no clock, so that the same corpus and options give the same bytes.
 
-    key: content key, a hash of the input digests, the policies, the options and the screening code. It depends on the
-    private text: it stays in this folder, and must be blinded before it is published. guarantee_ok: whether the
-    preprocessing is the one the proofs need; reasons: why not. conditions: what the proofs assume of the policies.
+    key: content key, a hash of the input digests, the policies, the options (of reading, too) and the screening code. It
+    depends on the private text: it stays in this folder, and must be blinded before it is published. guarantee_ok: whether
+    the preprocessing is the one the proofs need; reasons: why not. conditions: what the proofs assume of the policies.
+    labels: whether records carry labels, which nothing redacts.
     """
 
     format: int = FORMAT
@@ -101,6 +102,7 @@ class Manifest(_Frozen):
     policies: Policies
     skeletons: bool
     originals: bool
+    labels: bool = False
     counts: Counts
     shards: tuple[Shard, ...] = ()
     warnings: tuple[str, ...] = ()

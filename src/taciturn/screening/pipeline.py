@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from importlib import metadata
 from importlib.resources import files
@@ -60,7 +60,7 @@ def screen(
     pi: Policy,
     conservative: Policy,
     *,
-    unit: Unit = "sentence",
+    unit: Unit | None = None,
     dedup: Scope = "suspicious",
     order: Order = "redact-first",
     skeletons: bool = True,
@@ -72,7 +72,8 @@ def screen(
 ) -> ScreenedCorpus:
     """Split → Redact → Partition → Dedup, with skeletons taken before Dedup (guarantees.md §2 and §3).
 
-    pi redacts; conservative (π_c) decides what is public. order "as-published" deduplicates everything before redaction,
+    pi redacts; conservative (π_c) decides what is public. unit: sentence, or document where the corpus was read as
+    conversations or pairs, which are never cut. order "as-published" deduplicates everything before redaction,
     as the paper prints it: it breaks "detected means ε = 0", gives no skeletons, and the manifest says so. miss_rate: share
     of π's findings that are dropped on purpose (π_c is left alone). keep_originals: also keep the untouched text, in a
     folder of mode 0700: mechanisms that train on it and ``group_size`` read it. out: a folder to write, else in memory.
@@ -80,6 +81,7 @@ def screen(
     Raises DataError when more than ``max_bad`` items cannot be read (nothing is then written), UsageError for a wrong
     option.
     """
+    unit = unit or ("document" if corpus.options.structured else "sentence")
     options = Options(unit, dedup, order, skeletons and order == "redact-first", miss_rate, miss_seed, keep_originals)
     finder: Finder = Missing(pi, miss_rate, miss_seed) if miss_rate else pi
     if not 0.0 <= miss_rate <= 1.0:
@@ -89,15 +91,17 @@ def screen(
     last = Dedup("none" if first else dedup)
     inputs = tuple(Input(name=name, digest=digest) for name, digest in corpus.digests().items())
     tally: Counter[str] = Counter()
-    ordinal = 0
+    ordinal, labels = 0, False
     with Store(out, options.keep_originals) as store:
         records = _records(corpus, options.unit, tally, max_bad)
         for batch in _batches(records):
             rows = local.rows(batch)
             store.add([_stored(ordinal + i, row, first, last, tally) for i, row in enumerate(rows)])
             ordinal += len(rows)
+            labels = labels or any(record.label is not None for record in batch)
         counts = Counts(**{**tally, "read": ordinal + tally["quarantined"]}).check()
-        manifest = _manifest(options, pi, conservative, inputs, counts)
+        key = _key(options, (pi, conservative), corpus, inputs)
+        manifest = _manifest(options, pi, conservative, inputs, counts, key, labels)
         return store.finish(manifest)
 
 
@@ -148,11 +152,12 @@ def _too_many(bad: Sequence[Quarantined], max_bad: int) -> str:
 
 def _stored(ordinal: int, row: Row, first: Dedup | None, last: Dedup, tally: Counter[str]) -> dict[str, object]:
     """The table row of a record, its share added to the counts."""
-    if first is not None and first.is_copy(row.body, private=True, suspicious=True):
+    label = row.record.label
+    if first is not None and first.is_copy(row.body, private=True, suspicious=True, label=label):
         part, duplicate = "private", True  # the published order: the copy is a <MASK> before anything looks at it
     else:
         part = row.part
-        duplicate = last.is_copy(row.redacted, private=part == "private", suspicious=row.suspicious)
+        duplicate = last.is_copy(row.redacted, part == "private", row.suspicious, label)
     tally.update(row.tally)
     tally[part] += 1
     tally["duplicates"] += duplicate
@@ -164,6 +169,7 @@ def _stored(ordinal: int, row: Row, first: Dedup | None, last: Dedup, tally: Cou
         "document_id": row.record.document_id,
         "user": row.record.user,
         "part": part,
+        "label": label,
         "redacted": row.redacted,
         "duplicate": duplicate,
         "suspicious": row.suspicious,
@@ -175,7 +181,13 @@ def _stored(ordinal: int, row: Row, first: Dedup | None, last: Dedup, tally: Cou
 
 
 def _manifest(
-    options: Options, pi: Policy, conservative: Policy, inputs: tuple[Input, ...], counts: Counts
+    options: Options,
+    pi: Policy,
+    conservative: Policy,
+    inputs: tuple[Input, ...],
+    counts: Counts,
+    key: str,
+    labels: bool,
 ) -> Manifest:
     published = options.order == "as-published"
     policies = Policies(
@@ -186,7 +198,7 @@ def _manifest(
     )
     return Manifest(
         taciturn=_version(),
-        key=_key(options, policies, inputs),
+        key=key,
         inputs=inputs,
         unit=options.unit,
         dedup="all" if published else options.dedup,
@@ -196,9 +208,10 @@ def _manifest(
         policies=policies,
         skeletons=options.skeletons,
         originals=options.keep_originals,
+        labels=labels,
         counts=counts,
         warnings=tuple(_warnings(counts)),
-        conditions=tuple(_conditions(options, policies, counts)),
+        conditions=tuple(_conditions(options, policies, counts, labels)),
         guarantee_ok=not published,
         reasons=(_PUBLISHED,) if published else (),
     )
@@ -227,7 +240,9 @@ def _warnings(counts: Counts) -> Iterator[str]:
         yield "no record is public"
 
 
-def _conditions(options: Options, policies: Policies, counts: Counts) -> Iterator[str]:
+def _conditions(options: Options, policies: Policies, counts: Counts, labels: bool) -> Iterator[str]:
+    if labels:
+        yield "no label says anything secret: labels are stored and trained on as they are"
     if not policies.conservative.covers_all:
         yield "π or π_c marks something of every secret, so that its record is private"
     if options.skeletons and not policies.conservative.covers_all:
@@ -239,10 +254,11 @@ def _conditions(options: Options, policies: Policies, counts: Counts) -> Iterato
         yield f"the secret is not in one of the {counts.skeletons_refused} records whose skeleton failed that check"
 
 
-def _key(options: Options, policies: Policies, inputs: tuple[Input, ...]) -> str:
+def _key(options: Options, policies: tuple[Policy, Policy], corpus: Corpus, inputs: tuple[Input, ...]) -> str:
     parts = {
         "inputs": sorted((i.name, i.digest) for i in inputs),
-        "policies": [policies.pi.identity, policies.conservative.identity],
+        "reading": asdict(corpus.options),
+        "policies": [policy.identity for policy in policies],
         "options": [getattr(options, name) for name in options.__slots__],
         "code": code_digest(),
     }

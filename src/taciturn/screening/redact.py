@@ -19,8 +19,8 @@ from taciturn.text.spans import Span, merge
 ADJACENT = re.compile(r"[ \t]*")
 """The joint of Redact: blanks (a line end keeps two masks apart)."""
 
-BRIDGED = re.compile(r"[\W_]*")
-"""The joint of skeletons: anything without a letter or a digit."""
+BRIDGED = re.compile(r"[^\w\x1e\x1f]*(?:_[^\w\x1e\x1f]*)*")
+"""The joint of skeletons: anything without a letter, a digit or the border of a message."""
 
 BOUND = 8
 """Passes after which a text that still changes is masked whole."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, get_args
@@ -69,10 +69,25 @@ class ScreenedCorpus:
             return _strings(self.table, "redacted")
         if part == "skeletons":
             return [s for s in self.table["skeleton"].to_pylist() if s is not None]
-        rows = zip(*(self.table[name].to_pylist() for name in ("part", "redacted", "duplicate")), strict=True)
-        if part == "public":
-            return [text for where, text, duplicate in rows if where == "public" and not duplicate]
-        return [MASK if duplicate else text for where, text, duplicate in rows if where == "private"]
+        return [text for text, _ in self._rows(part)]
+
+    def labels(self, part: Part) -> list[str | None]:
+        """The labels of ``texts(part)``, one each. A text that is only "<MASK>" has none: a removed copy must not show
+        which class it was of."""
+        texts = self.texts(part)
+        if part in ("public", "private"):
+            found = [label for _, label in self._rows(part)]
+        else:
+            kept = self.table["skeleton"].is_valid().to_pylist() if part == "skeletons" else [True] * len(self.table)
+            found = [label for label, keep in zip(self.table["label"].to_pylist(), kept, strict=True) if keep]
+        return [None if text == MASK else label for text, label in zip(texts, found, strict=True)]
+
+    def _rows(self, part: Part) -> Iterator[tuple[str, str | None]]:
+        """Texts of the public or the private part, with their labels."""
+        columns = (self.table[name].to_pylist() for name in ("part", "redacted", "label", "duplicate"))
+        for where, text, label, duplicate in zip(*columns, strict=True):
+            if where == part and not (duplicate and part == "public"):
+                yield MASK if duplicate else text, label
 
     def group_size(self, secrets: Sequence[str]) -> int:
         """k(S): an upper bound on the private records that change when every secret of S is replaced by ``<MASK>``.
@@ -86,19 +101,19 @@ class ScreenedCorpus:
         wanted = sorted({s.lower() for s in secrets if s})
         original = self._originals()
         columns = (
-            *(self.table[n] for n in ("part", "redacted")),
+            *(self.table[n] for n in ("part", "redacted", "label")),
             *(original[n] for n in ("original", "stable", "suspects")),
         )
-        once: set[str] = set()
+        once: set[tuple[str, str | None]] = set()
         each = 0
-        for where, redacted, text, stable, suspects in zip(*(c.to_pylist() for c in columns), strict=True):
+        for where, redacted, label, text, stable, suspects in zip(*(c.to_pylist() for c in columns), strict=True):
             found = _places(text, wanted)
             if where != "private" or found <= _pairs(stable):
                 continue
             left = _places(redacted, wanted)
             beside = any(all(end <= a or b <= start for a, b in left) for start, end in _pairs(suspects))
             if self.manifest.dedup in ("all", "private") or (self.manifest.dedup == "suspicious" and left and beside):
-                once.add(text)
+                once.add((text, label))
             else:
                 each += 1
         return len(once) + each

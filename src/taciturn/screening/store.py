@@ -23,6 +23,7 @@ _RECORDS: dict[str, Any] = {
     "document_id": pa.string(),
     "user": pa.string(),
     "part": pa.string(),
+    "label": pa.string(),
     "redacted": pa.string(),
     "duplicate": pa.bool_(),
     "suspicious": pa.bool_(),

@@ -25,7 +25,9 @@ class Document:
 
     user: who it belongs to, where the input says so. turns: empty unless the input was a dialogue; they cover the text
     without gaps. gold: annotated spans, offsets into ``text``. private_because: why every record of this document must be
-    private whatever the policies say (undecodable bytes, NUL, ...), else None.
+    private whatever the policies say (undecodable bytes, NUL, ...), else None. label: its class, where it has one; labels
+    are part of the schema, and nothing hides them. The text of a conversation or a pair is laid out as in
+    ``taciturn.text.chat``.
     """
 
     id: str
@@ -34,6 +36,7 @@ class Document:
     turns: tuple[Turn, ...] = ()
     gold: tuple[Span, ...] = ()
     private_because: str | None = None
+    label: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,7 @@ class Record:
     user: str | None = None
     gold: tuple[Span, ...] = field(default=())
     private_because: str | None = None
+    label: str | None = None
 
     @property
     def body(self) -> str:

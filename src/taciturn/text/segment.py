@@ -16,6 +16,7 @@ from typing import Literal, get_args
 
 from taciturn.errors import UsageError, nearest
 from taciturn.text.abbreviations import BEFORE_NUMBER, NEVER_LAST, SELDOM_LAST, STARTERS
+from taciturn.text.chat import structured
 from taciturn.text.document import MASK, Document, Record, Turn, body
 from taciturn.text.spans import Span
 
@@ -36,7 +37,8 @@ def split(document: Document, unit: Unit) -> list[Record]:
     """The records of a document, in order; their ids are "<document id>#<index from 0>".
 
     sentence: never crosses a line end or a turn. turn: of a dialogue, else each line. A piece of white space alone joins
-    the record before it (the first one: the record after). Gold spans that cross records are cut into each.
+    the record before it (the first one: the record after). Gold spans that cross records are cut into each. A
+    conversation or a pair is one record: UsageError for any other unit.
 
     >>> [r.text for r in split(Document("d", "Dr. No paid $3.50. Why?\\nOK."), "sentence")]
     ['Dr. No paid $3.50. ', 'Why?\\n', 'OK.']
@@ -54,6 +56,7 @@ def split(document: Document, unit: Unit) -> list[Record]:
             user=document.user,
             gold=tuple(gold.get(i, ())),
             private_because=document.private_because,
+            label=document.label,
         )
         for i, (start, end) in enumerate(pairwise([0, *ends]))
     ]
@@ -101,6 +104,8 @@ def _ends(document: Document, unit: Unit) -> Iterator[int]:
         return
     if unit not in get_args(Unit):
         raise UsageError(f"unknown unit {unit!r}; {nearest(str(unit), get_args(Unit))}")
+    if structured(text):
+        raise UsageError(f"a conversation or a pair of texts is one record, whose unit is 'document', not '{unit}'")
     stretches = [t.end for t in document.turns if t.end < length]
     for start, end in pairwise([0, *stretches, length]):
         if unit == "turn" and document.turns:

@@ -66,9 +66,9 @@ _NAMED_STREETS = (
 )
 _NAMED_STREET = rf"(?<!\w)(?:[A-Z][\w']{{1,30}} ){{1,3}}(?:{'|'.join(_NAMED_STREETS)})(?: City Cent(?:re|er))?(?!\w)"
 _CARDS = r"\d{4}([- ]?)\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}([- ]?)\d{6}\2\d{5}|\d{12,19}"
-# Capitalised words after a cue, or as a whole answer.
+# Capitalised words after a cue, or at the start of a text or a message.
 _CUE = r"[Nn]ame(?: is|'s)|I'm|I am|[Tt]his is|[Ff]or|Mr\.?|Mrs\.?|Ms\.?|Miss|Dr\.?|[Ss]ure,|[Yy]es,|[Ii]t's|[Ii]s|[Yy]ep -"
-_NAMED = rf"(?:(?<!\w)(?:{_CUE}) +|^)(?!I'm\b|I\b)([A-Z][\w'-]{{1,30}}(?: [A-Z][\w'.-]{{0,30}}){{1,3}})(?<!\.)"
+_NAMED = rf"(?:(?<!\w)(?:{_CUE}) +|^|\x1f)(?!I'm\b|I\b)([A-Z][\w'-]{{1,30}}(?: [A-Z][\w'.-]{{0,30}}){{1,3}})(?<!\.)"
 
 
 def _table() -> tuple[Regex, ...]:

@@ -113,7 +113,7 @@ class Corpus:
             for each in self.held:
                 gold = [(s.start, s.end, s.label) for s in each.gold]
                 turns = [(t.start, t.end, t.speaker) for t in each.turns]
-                parts = [each.id, each.text, each.user, turns, gold, each.private_because]
+                parts = [each.id, each.text, each.user, turns, gold, each.private_because, each.label]
                 content.update(repr(parts).encode())
             return {MEMORY: content.hexdigest()}
         digests: dict[str, str] = {}

@@ -11,6 +11,18 @@ from taciturn.errors import UsageError, nearest
 Format = Literal["auto", "text", "lines", "jsonl", "json", "csv", "tsv", "parquet", "datasets"]
 """text: one document per file. lines: one per line. json: a list of objects. datasets: saved by ``save_to_disk``."""
 
+CHATS: Mapping[str, tuple[str, ...]] = {
+    "openai": ("messages",),
+    "sharegpt": ("conversations",),
+    "pairs": ("prompt", "completion"),
+    "alpaca": ("instruction", "input", "output"),
+    "turns": ("turns",),
+}
+"""How conversations may be stored, and the fields each form is read from."""
+
+TURN_TEXT = ("text", "utterance", "content", "value")
+TURN_SPEAKER = ("speaker", "role", "from")
+
 
 @dataclass(frozen=True, slots=True)
 class ReadOptions:
@@ -19,6 +31,8 @@ class ReadOptions:
     format: see ``Format``; "auto" goes by the file's extension (after ``.gz``). text, user, id, turns, spans: names of
     fields; a dotted name reaches into nested objects ("body.text"). A row without the text field but with a list of turns
     is a dialogue. id: without one, a dialogue's "dialogue_id" or "<file>:<number>" is used.
+    chat: rows are conversations, stored as CHATS says; fields of other names follow a colon ("pairs:question,answer").
+    text_pair: field of a second text; a record is then the pair. label: field of a label, which nothing redacts.
     gold: "secret" takes only annotations marked ``"secret": true``; "annotated" also those without such a mark.
     encoding_errors: "replace" keeps undecodable bytes as U+FFFD and makes the document private; "strict" quarantines it.
     max_record_bytes: a longer line, row or text file is quarantined, never cut. duplicate_ids: "suffix" appends ~2, ~3, ...
@@ -32,6 +46,9 @@ class ReadOptions:
     id: str | None = None
     turns: str = "turns"
     spans: str = "spans"
+    chat: str | None = None
+    text_pair: str | None = None
+    label: str | None = None
     gold: Literal["annotated", "secret"] = "annotated"
     encoding_errors: Literal["strict", "replace"] = "strict"
     max_record_bytes: int = 16 * 2**20
@@ -51,6 +68,27 @@ class ReadOptions:
         for name in ("text", "turns", "spans"):
             if not getattr(self, name):
                 raise UsageError(f"{name} needs the name of a field, got an empty string")
+        if self.chat is not None:
+            kind, fields = self.chat_fields
+            if kind not in CHATS:
+                raise UsageError(f"chat cannot be {kind!r}; {nearest(kind, CHATS)}")
+            if len(fields) != len(CHATS[kind]) or not all(fields):
+                raise UsageError(
+                    f"chat={kind!r} reads {len(CHATS[kind])} fields ({', '.join(CHATS[kind])}), not {len(fields)}"
+                )
+            if self.text_pair is not None:
+                raise UsageError("a record is a conversation (chat) or a pair of texts (text_pair), not both")
+
+    @property
+    def chat_fields(self) -> tuple[str, tuple[str, ...]]:
+        """The form of conversations and the fields to read it from; ("", ()) where rows are not conversations."""
+        kind, _, fields = (self.chat or "").partition(":")
+        return kind, tuple(fields.split(",")) if fields else CHATS.get(kind, ())
+
+    @property
+    def structured(self) -> bool:
+        """Whether a record is more than a text, and so always a whole document."""
+        return self.chat is not None or self.text_pair is not None
 
     @staticmethod
     def of(options: Mapping[str, Any]) -> ReadOptions:

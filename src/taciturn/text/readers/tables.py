@@ -167,9 +167,11 @@ def _wanted(names: Iterable[str], options: ReadOptions) -> list[str] | None:
     def column(field: str) -> str:
         return field if field in present else field.split(".")[0]
 
-    if not present & {column(options.text), column(options.turns)}:
+    _, chat = options.chat_fields
+    if not present & {column(field) for field in chat or (options.text, options.turns)}:
         return None
-    fields = (options.text, options.user, options.id, options.turns, options.spans, "dialogue_id")
+    others = (options.user, options.id, options.spans, options.text_pair, options.label)
+    fields = (options.text, options.turns, "dialogue_id", *chat, *others)
     return sorted(present & {column(field) for field in fields if field})
 
 

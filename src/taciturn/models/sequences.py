@@ -1,0 +1,188 @@
+"""A record as token ids, whatever its form, and where in its text each token comes from.
+
+A text's sequence is ``[start] + ids + [end]``; a conversation's is what the chat template makes of it, a pair's what the
+tokenizer does. Targets are everything after the start, except `<MASK>`, or what the assistant says; a record that is
+nothing but `<MASK>` has no target at all (docs/guarantees.md, "Preprocessing": a removed duplicate adds no gradient).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taciturn.models.blind import Blind, Drawn, has_backend
+from taciturn.models.chat import ChatCoder, LossOn
+from taciturn.text.chat import OPEN, pair, structured
+from taciturn.text.document import MASK
+
+Sequenced = tuple[NDArray[np.int32], NDArray[np.bool_] | None]
+"""Ids, and which are scored (None: as :func:`targets` says)."""
+
+
+def mask_id(tokenizer: Any) -> int:
+    """The id of `<MASK>`."""
+    return int(tokenizer.convert_tokens_to_ids(MASK))
+
+
+def start_id(tokenizer: Any) -> int:
+    """The id every sequence starts with: the tokenizer's own start token (BERT's is [CLS]), else its end token (as GPT-2
+    does)."""
+    return _first(tokenizer.bos_token_id, tokenizer.cls_token_id, tokenizer.eos_token_id)
+
+
+def end_id(tokenizer: Any) -> int:
+    """The id every sequence ends with: the tokenizer's end token, or BERT's [SEP]."""
+    return _first(tokenizer.eos_token_id, tokenizer.sep_token_id)
+
+
+def _first(*ids: int | None) -> int:
+    return next(int(i) for i in ids if i is not None)
+
+
+def targets(ids: NDArray[np.int32], mask: int) -> NDArray[np.bool_]:
+    """Which positions are scored (same shape as ``ids``): all but the first, and never `<MASK>`."""
+    scored: NDArray[np.bool_] = ids != mask
+    scored[..., 0] = False
+    return scored
+
+
+def sequences(
+    tokenizer: Any, texts: Sequence[str], chunk: int, loss_on: LossOn = "all", mixed: bool = True
+) -> Iterator[Sequenced]:
+    """The sequence of each text, in order. mixed: whether conversations or pairs may be among them; then every sequence
+    says what is scored."""
+    if not mixed:
+        yield from _plain(tokenizer, texts, chunk)
+        return
+    mask = mask_id(tokenizer)
+    coder: ChatCoder | None = None
+    for first in range(0, len(texts), chunk):
+        kinds = [_kind(text) for text in texts[first : first + chunk]]
+        sorted_out: dict[str, list[str]] = {"chat": [], "pair": [], "text": []}
+        for kind, text in zip(kinds, texts[first : first + chunk], strict=True):
+            sorted_out[kind].append(text)
+        if sorted_out["chat"] and coder is None:
+            coder = ChatCoder.of(tokenizer, loss_on)
+        streams: dict[str, Iterator[Sequenced]] = {
+            "chat": iter(()) if coder is None else coder.encode(sorted_out["chat"]),
+            "pair": _pairs(tokenizer, sorted_out["pair"]),
+            "text": _plain(tokenizer, sorted_out["text"], chunk),
+        }
+        for kind in kinds:
+            ids, scored = next(streams[kind])
+            yield ids, targets(ids, mask) if scored is None else scored
+
+
+def _kind(text: str) -> str:
+    return "text" if not structured(text) else "chat" if pair(text) is None else "pair"
+
+
+def _pairs(tokenizer: Any, texts: Sequence[str]) -> Iterator[Sequenced]:
+    if not texts:
+        return
+    start, middle, end = _frame(tokenizer)
+    both = [found for text in texts if (found := pair(text)) is not None]
+    sides = iter(_bodies(tokenizer, [side.content if side else "" for found in both for side in found]))
+    for _, second in both:
+        a, b = next(sides), next(sides)
+        ids = [*start, *a, *middle, *b, *end] if second else [*start, *a, *end]
+        yield np.asarray(ids, np.int32), None
+
+
+def _plain(tokenizer: Any, texts: Sequence[str], chunk: int) -> Iterator[Sequenced]:
+    start, end = start_id(tokenizer), end_id(tokenizer)
+    for first in range(0, len(texts), chunk):
+        some = texts[first : first + chunk]
+        for text, ids in zip(some, _bodies(tokenizer, some), strict=True):
+            close = [end] if text.replace(MASK, "") else []
+            yield np.asarray([start, *ids, *close], np.int32), None
+
+
+def _bodies(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+    """The ids of each text. Nothing is a special token but `<MASK>`, and a word beside one is coded as it is elsewhere."""
+    coded: list[list[int]] = tokenizer(
+        ["" if MASK in text else text for text in texts],
+        add_special_tokens=False,
+        split_special_tokens=True,
+        verbose=False,
+    )["input_ids"]
+    masked = [i for i, text in enumerate(texts) if MASK in text]
+    joint = [i for i in masked if _joint(tokenizer, texts[i])]
+    if joint:
+        blind = Blind.of(tokenizer)
+        for i, encoding in zip(joint, blind.encode([_drawn(texts[i], blind) for i in joint]), strict=True):
+            coded[i] = blind.ids(encoding).tolist()
+    for i in masked:
+        if not _joint(tokenizer, texts[i]):
+            coded[i] = _piecewise(tokenizer, texts[i])
+    return coded
+
+
+def _joint(tokenizer: Any, text: str) -> bool:
+    """Whether a text can be coded in one go, masks and all."""
+    return OPEN not in text and has_backend(tokenizer)
+
+
+def _drawn(text: str, blind: Blind, start: int = 0) -> Drawn:
+    drawn = Drawn()
+    drawn.add_text(text, start, False, blind.mask)
+    return drawn
+
+
+def _piecewise(tokenizer: Any, text: str) -> list[int]:
+    """The stretches between masks coded as if each stood alone."""
+    coded = tokenizer(text.split(MASK), add_special_tokens=False, split_special_tokens=True, verbose=False)["input_ids"]
+    mask = mask_id(tokenizer)
+    return [i for stretch in coded for i in (mask, *stretch)][1:]
+
+
+def _frame(tokenizer: Any) -> tuple[list[int], list[int], list[int]]:
+    """The special ids a tokenizer puts before, between and after two texts; start and ends where it has no pairs."""
+    coded = tokenizer("a", "b", verbose=False)
+    owners = coded.sequence_ids(0)
+    if None not in owners:
+        return [start_id(tokenizer)], [end_id(tokenizer)], [end_id(tokenizer)]
+    first, second = owners.index(0), owners.index(1)
+    ids = coded["input_ids"]
+    last = len(owners) - owners[::-1].index(1)
+    middle = [i for i, owner in zip(ids[first:second], owners[first:second], strict=True) if owner is None]
+    return list(ids[:first]), middle, list(ids[last:])
+
+
+def places(tokenizer: Any, text: str) -> NDArray[np.int64]:
+    """[T, 2]: the range of ``text`` (code points) each token of its sequence shows something of; an empty one for tokens
+    that are not of the text. A token that is some bytes of a character has the whole of it.
+
+    Raises UsageError for a tokenizer without a tokenizer.json, which cannot say.
+    """
+    found = pair(text) if structured(text) else None
+    if structured(text) and found is None:
+        return ChatCoder.of(tokenizer).places(text)
+    blind = Blind.of(tokenizer)
+    if found is None:
+        close = 1 if text.replace(MASK, "") else 0
+        return np.concatenate([_nowhere(1), _body_places(tokenizer, blind, text, 0), _nowhere(close)])
+    start, middle, end = (_nowhere(len(ids)) for ids in _frame(tokenizer))
+    sides = [_body_places(tokenizer, blind, side.content, side.start) for side in found if side]
+    return np.concatenate([start, sides[0], *(part for side in sides[1:] for part in (middle, side)), end])
+
+
+def _body_places(tokenizer: Any, blind: Blind, text: str, at: int) -> NDArray[np.int64]:
+    if _joint(tokenizer, text):
+        drawn = _drawn(text, blind, at)
+        return drawn.places(blind.encode([drawn])[0])
+    bare = Blind.without_guards(tokenizer)
+    out = []
+    for piece in text.split(MASK):
+        drawn = Drawn()
+        drawn.add(piece, at, at + len(piece), False)
+        out += [drawn.places(bare.encode([drawn])[0]), np.asarray([[at + len(piece), at + len(piece) + len(MASK)]])]
+        at += len(piece) + len(MASK)
+    return np.concatenate(out[:-1])
+
+
+def _nowhere(tokens: int) -> NDArray[np.int64]:
+    return np.zeros((tokens, 2), np.int64)
