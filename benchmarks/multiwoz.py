@@ -69,7 +69,7 @@ def main() -> None:
             tokenizer=options.tokenizer,
             delta=DELTA,
             epsilon=options.epsilon if mechanism in ("crt", "dpsgd") else None,
-            train={"evaluations": 4, "checkpoint_seconds": 1e6, "checkpoint_steps": 10**6},
+            train={"evaluations": 4, "checkpoint_minutes": 1e6, "checkpoint_steps": 10**6},
             **settings,
         )
         print(planned, flush=True)

@@ -1,6 +1,6 @@
-"""Make `import taciturn` enough for an exported LSTM to load with the Auto classes, without importing torch for it.
+"""Make `import taciturn` enough for an exported LSTM or AWD-LSTM to load with the Auto classes, without importing torch for it.
 
-When transformers is already imported, our model registers at once; else the registration waits until transformers' auto
+When transformers is already imported, our models register at once; else the registration waits until transformers' auto
 classes are imported, which a finder on ``sys.meta_path`` sees.
 """
 
@@ -18,7 +18,7 @@ AUTO = "transformers.models.auto.modeling_auto"
 def register_lstm() -> None:
     """Register now, or as soon as the auto classes exist."""
     if AUTO in sys.modules:
-        import taciturn.models.lstm  # noqa: F401 — importing it registers
+        import taciturn.models.awd_lstm  # noqa: F401 — importing it registers, and lstm with it
     elif not any(isinstance(finder, _AfterAuto) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AfterAuto())
 
@@ -45,4 +45,4 @@ class _Registering(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        import taciturn.models.lstm  # noqa: F401 — importing it registers
+        import taciturn.models.awd_lstm  # noqa: F401 — importing it registers, and lstm with it

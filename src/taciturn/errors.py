@@ -6,6 +6,8 @@
     ├── DataError                     3   the input, or a folder taciturn wrote, cannot be used
     │   └── MismatchError             3   a resumed run meets another corpus, plan or seed
     ├── GuaranteeError                4   a guarantee is not met, or a certificate does not verify
+    ├── LostProcess                   1   another process of the run died or hangs; the last checkpoint resumes it
+    ├── Elsewhere                     *   process 0 failed in what it does for all, and ends them with its own exit code
     └── Interrupted                 130   stopped by the user; a checkpoint was written
 
 A message names the thing, what was expected, what was found and the next step. It never quotes a record,
@@ -51,6 +53,18 @@ class GuaranteeError(TaciturnError):
     """A guarantee is not met: spent ε above target, a certificate that does not verify, an attack above its bound."""
 
     exit_code = 4
+
+
+class LostProcess(TaciturnError):
+    """Another process of the run died, hangs, or cannot be reached."""
+
+
+class Elsewhere(TaciturnError):
+    """Process 0 of the run failed in what it does for all; it says why, the others only end."""
+
+    def __init__(self, exit_code: int, message: str) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
 
 
 class Interrupted(TaciturnError):

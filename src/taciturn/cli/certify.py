@@ -28,6 +28,7 @@ def certify(
     """
     from taciturn.cli.show import as_json, out, talk
     from taciturn.mechanisms.certify import certify as write
+    from taciturn.mechanisms.cost import against_target
 
     certificate = write(
         run,
@@ -46,6 +47,9 @@ def certify(
         talk.print(f"not for release: {reason}")
     talk.print(f"wrote {run / 'certificate.json'}; anyone can check it: taciturn verify {run / 'certificate.json'}")
     target = certificate.target
+    if target is not None:
+        sigmas = [e["noise_multiplier"] for p in certificate.plan["phases"] if "noise_multiplier" in (e := p["event"])]
+        talk.print(against_target(target["epsilon"], certificate.epsilon_spent, sigmas))
     return 4 if target is not None and certificate.epsilon_spent > target["epsilon"] else 0
 
 

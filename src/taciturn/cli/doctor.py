@@ -5,7 +5,10 @@ from __future__ import annotations
 from taciturn.cli.options import Json
 
 EXTRAS = {
-    "train": ("torch", "transformers", "tokenizers", "safetensors"),
+    "train": ("torch", "transformers", "tokenizers", "safetensors", "cryptography"),
+    "lora": ("peft",),
+    "gguf": ("gguf",),
+    "tensorboard": ("tensorboard",),
     "report": ("matplotlib", "jinja2"),
     "datasets": ("datasets",),
 }

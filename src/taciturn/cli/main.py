@@ -9,11 +9,13 @@ from typing import Any
 from cyclopts import App
 
 from taciturn import __version__
-from taciturn.errors import TaciturnError
+from taciturn.cli.options import rank
+from taciturn.errors import Elsewhere, Interrupted, TaciturnError, UsageError
 
 COMMANDS = (
     "demo",
     "screen",
+    "check",
     "plan",
     "train",
     "certify",
@@ -52,7 +54,10 @@ def run(argv: list[str]) -> int:
     try:
         result: Any = app(argv, exit_on_error=False, print_error=True, result_action="return_value")
     except TaciturnError as error:
-        print(f"taciturn: {error}", file=sys.stderr)
+        if rank() == 0:
+            print(f"taciturn: {error}", file=sys.stderr)
+        elif not isinstance(error, UsageError | Interrupted | Elsewhere):  # those process 0 has said
+            print(f"taciturn (process {rank()}): {error}", file=sys.stderr)
         return error.exit_code
     except KeyboardInterrupt:
         print("taciturn: interrupted", file=sys.stderr)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import os
 import tomllib
 from typing import Annotated, Any
 
@@ -43,3 +45,14 @@ def value(text: str) -> Any:
 def comma(names: str) -> list[str]:
     """A comma-separated list, blanks ignored."""
     return [name.strip() for name in names.split(",") if name.strip()]
+
+
+def rank() -> int:
+    """Which process of a run that torchrun started this is; 0 without it."""
+    return int(os.environ.get("RANK", "0"))
+
+
+def silent() -> None:
+    """Warnings are process 0's to give."""
+    for name in ("taciturn", "transformers"):
+        logging.getLogger(name).setLevel(logging.ERROR)

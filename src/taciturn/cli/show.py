@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 talk = Console(stderr=True, highlight=False, soft_wrap=True)
@@ -52,9 +52,10 @@ def number(value: float | None, digits: int = 3) -> str:
 
 @contextmanager
 def training(label: str, target: float | None = None) -> Iterator[Callable[[Any], None]]:
-    """A display for one run: phase, loss, ε spent of target, time left; plain lines when not a terminal."""
+    """A display for one run: phase, loss, tokens a second, ε spent of ``target``, time left; plain lines when not a
+    terminal. The function it yields takes a :class:`taciturn.training.metrics.Progress`."""
     if not talk.is_terminal:
-        yield _lines(label)
+        yield _lines(label, target)
         return
     columns = (
         TextColumn("{task.description}"),
@@ -62,39 +63,66 @@ def training(label: str, target: float | None = None) -> Iterator[Callable[[Any]
         TextColumn("{task.completed}/{task.total}"),
         TextColumn("{task.fields[note]}"),
         TimeElapsedColumn(),
-        TimeRemainingColumn(),
+        TextColumn("{task.fields[left]}"),
     )
     with Progress(*columns, console=talk) as progress:
-        task = progress.add_task(label, total=None, note="")
-        shown: dict[str, str] = {}
+        task = progress.add_task(label, total=None, note="", left="")
+        valid = ""
 
         def notify(p: Any) -> None:
-            if p.loss is not None:
-                shown["loss"] = f"loss {p.loss:.3f}"
-            elif p.step.phase.private:
-                shown.pop("loss", None)
+            nonlocal valid
             if p.utility is not None:
-                shown["valid"] = f"valid {p.utility.perplexity_outside:.2f}"
-            if p.epsilon is not None:
-                shown["ε"] = f"ε {p.epsilon:.2f}" + (f" of {target:g}" if target else "")
+                valid = f"valid {p.utility.perplexity_outside:.2f}"
             progress.update(
                 task,
                 total=p.total,
                 completed=p.step.number + 1,
                 description=f"{label} · {p.step.phase.name}",
-                note="  ".join(shown.values()),
+                note="  ".join(part for part in (*facts(p, target), valid) if part),
+                left="" if p.left is None else f"{duration(p.left)} left",
             )
 
         yield notify
 
 
-def _lines(label: str) -> Callable[[Any], None]:
+def facts(p: Any, target: float | None) -> list[str]:
+    """Loss and speed where they may be known, ε spent of the target. A private phase says how many records a second are
+    *expected*: how many were drawn is secret."""
+    said = [] if p.loss is None else [f"loss {p.loss:.3f}"]
+    if p.speed is not None:
+        said.append(f"{number(p.speed)} " + ("records/s expected" if p.step.phase.private else "tokens/s"))
+    if p.epsilon is not None:
+        said.append(f"ε {p.epsilon:.2f}" + ("" if target is None else f" of {target:g}"))
+    return said
+
+
+def duration(seconds: float) -> str:
+    """Hours, minutes and seconds.
+
+    >>> duration(3725.4), duration(59)
+    ('1:02:05', '0:59')
+    """
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+LINE_EVERY = 30.0
+"""Seconds between plain lines at most, so that a log shows that a long run goes on."""
+
+
+def _lines(label: str, target: float | None) -> Callable[[Any], None]:
+    last = 0.0
+
     def notify(p: Any) -> None:
-        if p.utility is not None or p.step.number + 1 == p.total:
-            valid = "" if p.utility is None else f", perplexity outside secrets {p.utility.perplexity_outside:.2f}"
-            spent = "" if p.epsilon is None else f", ε {p.epsilon:.2f}"
-            talk.print(
-                f"{label}: step {p.step.number + 1}/{p.total} ({p.step.phase.name}){valid}{spent}, {p.seconds:.0f} s",
-            )
+        nonlocal last
+        if p.utility is None and p.step.number + 1 < p.total and p.seconds - last < LINE_EVERY:
+            return
+        last = p.seconds
+        said = facts(p, target)
+        if p.utility is not None:
+            said.append(f"perplexity outside secrets {p.utility.perplexity_outside:.2f}")
+        said.append(duration(p.seconds) + ("" if not p.left else f", {duration(p.left)} left"))
+        talk.print(f"{label}: step {p.step.number + 1}/{p.total} ({p.step.phase.name}), {', '.join(said)}")
 
     return notify

@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json, assign
+from taciturn.cli.options import Json, assign, rank, silent
 
 
 def train(
@@ -20,7 +20,8 @@ def train(
 ) -> None:
     """Train, with checkpoints and a ledger, and export the model into the run's folder.
 
-    Example: `taciturn train run.toml -o runs/mail` and, after a stop, `taciturn train runs/mail --resume`
+    Example: `taciturn train run.toml -o runs/mail` and, after a stop, `taciturn train runs/mail --resume`. In several
+    processes: `torchrun --nproc-per-node 8 -m taciturn train run.toml -o runs/mail`
     """
     from taciturn.cli.show import as_json, talk, training
     from taciturn.errors import UsageError
@@ -38,6 +39,10 @@ def train(
         folder, loaded = output, runs.load_config(config)
     if set_:
         loaded = parse(runs.RunConfig, assign(loaded.model_dump(mode="json"), set_), "--set")
+    if rank():  # process 0 talks
+        silent()
+        runs.train(loaded, folder, resume=resume)
+        return
     with training(folder.name, loaded.epsilon) as notify:
         done = runs.train(loaded, folder, resume=resume, notify=notify)
     talk.print(f"model in {done.folder / 'model'}; next: taciturn certify {done.folder}")

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy.calibrate import noise_multiplier as calibrated
-from taciturn.training.plan import Optimiser, Target
+from taciturn.training.plan import ClipNoise, Optimiser, Target
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -21,15 +22,27 @@ class Strict(BaseModel):
 
 
 class OptimiserConfig(Strict):
-    """See :class:`taciturn.training.plan.Optimiser`."""
+    """See :class:`taciturn.training.plan.Optimiser`, which also checks how the values go together."""
 
-    name: Literal["sgd", "adamw"] = "adamw"
+    name: str = "adamw"
     lr: float = Field(1e-3, gt=0)
     momentum: float = Field(0.0, ge=0, lt=1)
     weight_decay: float = Field(0.0, ge=0)
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    schedule: str = "constant"
     warmup: float = Field(0.0, ge=0, lt=1)
     max_grad_norm: float | None = Field(None, gt=0)
+    nesterov: bool = False
+    betas: tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]] = (0.9, 0.999)
+    eps: float = Field(1e-8, gt=0)
+    schedule_options: dict[str, Any] | None = None
+
+    @model_validator(mode="after")
+    def _goes_together(self) -> Self:
+        try:
+            self.build()
+        except UsageError as error:
+            raise ValueError(str(error)) from None
+        return self
 
     def build(self) -> Optimiser:
         return Optimiser(**self.model_dump())
@@ -44,14 +57,30 @@ class PublicSteps(Strict):
 
 
 class PrivateSteps(Strict):
-    """DP-SGD. rate: Poisson rate, else ``batch``/N. steps: in the whole run. noise_multiplier: σ, else calibrated to ε."""
+    """DP-SGD. rate: Poisson rate, else ``batch``/N. steps: in the whole run. noise_multiplier: σ, else calibrated to ε.
+
+    clipping and what follows it: see :class:`taciturn.training.plan.ClipNoise`. count_noise: σ of the count that adaptive
+    clipping looks at, a twentieth of the expected batch by default (Andrew et al. 2021, section 3.1).
+    """
 
     batch: int = Field(256, ge=1)
     rate: float | None = Field(None, gt=0, le=1)
     steps: int = Field(200, ge=1)
     clip: float = Field(1.0, gt=0)
     noise_multiplier: float | None = Field(None, gt=0)
+    clipping: Literal["flat", "per-layer", "automatic", "adaptive"] = "flat"
+    quantile: float = Field(0.5, gt=0, lt=1)
+    quantile_rate: float = Field(0.2, gt=0)
+    count_noise: float | None = Field(None, gt=0)
     optimiser: OptimiserConfig = OptimiserConfig(lr=1e-3)
+
+    def rule(self, records: int, target: Target) -> ClipNoise:
+        """What one step does, with the noise that keeps the run within the target."""
+        sigma = self.noise(records, target)
+        if self.clipping != "adaptive":
+            return ClipNoise(self.clip, sigma, self.clipping)
+        count = self.count_noise or max(self.sampling_rate(records) * records / 20, sigma)
+        return ClipNoise(self.clip, sigma, self.clipping, self.quantile, self.quantile_rate, count)
 
     def sampling_rate(self, records: int) -> float:
         """q; a function of the number of records only, which a secret cannot change."""
@@ -73,10 +102,15 @@ def parse(model: type[Config], raw: dict[str, Any], where: str) -> Config:
     except ValidationError as error:
         problems = []
         for e in error.errors(include_url=False):
-            path = ".".join(str(part) for part in e["loc"])
+            path = ".".join(str(part) for part in e["loc"]) or "together"
             if e["type"] == "extra_forbidden":
                 known = _known(model, e["loc"][:-1])
                 problems.append(f"unknown key {path!r} ({nearest(str(e['loc'][-1]), known)})")
+            elif e["type"] == "value_error":
+                problems.append(f"{path}: {e['ctx']['error']}")
+            elif e["type"] == "literal_error" and isinstance(e["input"], str):
+                choices = re.findall(r"'([^']*)'", e["ctx"]["expected"])
+                problems.append(f"{path}: {e['input']!r} is unknown: {nearest(e['input'], choices)}")
             else:
                 problems.append(f"{path}: {e['msg']}, found {e['input']!r}")
         raise UsageError(f"{where}: " + "; ".join(problems)) from None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
 
 from taciturn.privacy.accountant import compose
-from taciturn.training.plan import Plan
+from taciturn.privacy.calibrate import SMALLEST
+from taciturn.privacy.guarantee import round_up
+from taciturn.training.plan import ClipNoise, Plan
 
 
 def planned_epsilon(plan: Plan, relation: str = "substitution") -> float | None:
@@ -16,7 +19,7 @@ def planned_epsilon(plan: Plan, relation: str = "substitution") -> float | None:
 
 
 def spent(plan: Plan) -> list[str]:
-    """The cost in words, one line per relation."""
+    """The cost in words: one line per relation, and how it stands to the target."""
     lines = []
     for relation, what in (
         ("substitution", "a record becomes another"),
@@ -24,7 +27,29 @@ def spent(plan: Plan) -> list[str]:
     ):
         epsilon = planned_epsilon(plan, relation)
         lines.append(f"{relation} ({what}): ε = {epsilon:.3f} at δ = {plan.target.delta:g}, unit record")
+    planned, sigmas = (
+        planned_epsilon(plan),
+        [p.rule.noise_multiplier for p in plan.phases if isinstance(p.rule, ClipNoise)],
+    )
+    if plan.target.epsilon is not None and planned is not None:
+        lines.append(against_target(plan.target.epsilon, planned, sigmas))
     return lines
+
+
+def against_target(target: float, epsilon: float, sigmas: Sequence[float]) -> str:
+    """Target and spent in one line; when more than 1 % of the target is left or it is exceeded, the reason.
+
+    >>> against_target(4.0, 2.2, [1.5])
+    'target ε = 4, spent 2.2 (55.0 %): noise_multiplier = 1.5 was set; leave it out and the target decides it'
+    """
+    line = f"target ε = {target:g}, spent {round_up(epsilon, 4)} ({epsilon / target:.1%})".replace("%", " %")
+    if 0.99 * target <= epsilon <= target:
+        return line
+    if not sigmas:
+        return f"{line}: no step has noise"
+    if epsilon < target and max(sigmas) <= 1.01 * SMALLEST:
+        return f"{line}: {SMALLEST:g} is the least noise_multiplier there is"
+    return f"{line}: noise_multiplier = {max(sigmas):g} was set; leave it out and the target decides it"
 
 
 def running(plan: Plan, marks: int = 12) -> Callable[[int], float | None]:
@@ -38,10 +63,10 @@ def running(plan: Plan, marks: int = 12) -> Callable[[int], float | None]:
     known: dict[int, float] = {}
 
     def epsilon(done: int) -> float:
-        n = sum(1 for number in private if number <= done)
+        n = bisect_right(private, done)
         if n == 0:
             return 0.0
-        mark = next(m for m in at if m >= n)
+        mark = at[bisect_left(at, n)]
         if mark not in known:
             known[mark] = compose(events[:mark], "substitution").epsilon(delta)
         return known[mark]

@@ -12,7 +12,7 @@ from typing import Literal
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import ClipNoise, Part, Phase, Plain, Plan, Poisson, Shuffle, Target, epoch_steps
+from taciturn.training.plan import Part, Phase, Plain, Plan, Poisson, Shuffle, Target, epoch_steps
 
 SUMMARY = "plain steps on public text, DP-SGD on private records; confidentiality for every secret"
 
@@ -46,13 +46,12 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
         config.public.epochs * epoch_steps(n_open, shuffle) // rounds,
         config.public.optimiser.build(),
     )
-    sigma = config.private.noise(n_private, target)
     private = Phase(  # line 7
         "private",
         ("private",),
         n_private,
         Poisson(config.private.sampling_rate(n_private)),
-        ClipNoise(config.private.clip, sigma),
+        config.private.rule(n_private, target),
         config.private.steps // rounds,
         config.private.optimiser.build(),
     )

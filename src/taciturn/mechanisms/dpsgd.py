@@ -6,7 +6,7 @@ from typing import Literal
 
 from taciturn.mechanisms.config import PrivateSteps
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import ClipNoise, Phase, Plan, Poisson, Target
+from taciturn.training.plan import Phase, Plan, Poisson, Target
 
 SUMMARY = "DP-SGD on every record; protects everything, costs the most"
 
@@ -21,13 +21,12 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     """One clipped and noised phase over all records."""
     records = len(screened.texts(config.reads))
     rate = config.sampling_rate(records)
-    sigma = config.noise(records, target)
     phase = Phase(
         "private",
         (config.reads,),
         records,
         Poisson(rate),
-        ClipNoise(config.clip, sigma),
+        config.rule(records, target),
         config.steps,
         config.optimiser.build(),
     )

@@ -3,7 +3,7 @@
 run.toml       the configuration, complete          plan.json      what it came to: phases, events, steps
 ledger.jsonl   every step's event                   metrics.jsonl  numbers per step
 evidence.json  what the guarantee rests on          model/         the exported model
-checkpoints/   (mode 0700) to resume from
+checkpoints/   (mode 0700) to resume from            tensorboard/   events, on request
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import tomli_w
 from pydantic import Field
@@ -27,25 +27,59 @@ from taciturn.mechanisms import MECHANISMS
 from taciturn.mechanisms.config import Strict, existing, parse
 from taciturn.mechanisms.cost import planned_epsilon, running
 from taciturn.mechanisms.evidence import evidence
+from taciturn.models.lora import ALL, Lora
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.screening.screened import load as load_screened
 from taciturn.text.document import Record
 from taciturn.text.files import write_bytes, write_text
 from taciturn.text.readers import read
 from taciturn.text.segment import split
-from taciturn.training.plan import Model, Plan, Seeds, Target
+from taciturn.training.plan import Model, Phase, Plan, Seeds, Target
 
 DEFAULT_MAX_LENGTH = 512
 logger = logging.getLogger("taciturn")
 
 
+class LoraConfig(Strict):
+    """See :class:`taciturn.models.lora.Lora`."""
+
+    r: int = Field(8, ge=1)
+    alpha: int = Field(16, ge=1)
+    dropout: float = Field(0.0, ge=0, lt=1)
+    targets: Literal["all-linear"] | tuple[str, ...] = "all-linear"
+    modules_to_save: tuple[str, ...] = ()
+    start: str | None = None
+
+    def build(self) -> Lora:
+        targets = ALL if isinstance(self.targets, str) else self.targets
+        return Lora(**{**self.model_dump(), "targets": targets})
+
+
 class ModelConfig(Strict):
-    """name: lstm, a config.json, a folder or a hub name; tokenizer: auto, bytes, bpe:N or a folder."""
+    """name: lstm, awd-lstm, a config.json, a folder, a .gguf file or a hub name; tokenizer: auto, bytes, bpe:N or a folder.
+
+    options: fields of the model's configuration. labels: the classes of task classify. lora: a table, empty for the
+    defaults, trains an adapter instead of the model. frozen: patterns of parameter names that stay as they are.
+    chat_template: auto (the tokenizer's own), plain (contents joined by line ends) or a file with a Jinja template.
+    loss_on: what counts in a conversation, all of it or what the assistant says.
+    """
 
     name: str
     tokenizer: str = "auto"
     max_length: int | None = Field(None, ge=3)
     options: dict[str, Any] = Field(default_factory=dict)
+    task: Literal["causal", "classify", "masked"] = "causal"
+    labels: tuple[str, ...] = ()
+    lora: LoraConfig | None = None
+    frozen: tuple[str, ...] = ()
+    dtype: Literal["float32", "bf16", "fp16"] = "float32"
+    gradient_checkpointing: bool = False
+    chat_template: str = "auto"
+    loss_on: Literal["all", "assistant"] = "all"
+
+    def build(self) -> Model:
+        lora = None if self.lora is None else self.lora.build()
+        return Model(**{**self.model_dump(), "lora": lora})
 
 
 class SeedsConfig(Strict):
@@ -57,14 +91,29 @@ class SeedsConfig(Strict):
 
 
 class TrainConfig(Strict):
-    """How to run; nothing here changes an update. valid: held-out files, which must not hold training secrets."""
+    """How to run; nothing here changes an update, and only ``average`` changes the model that comes out of it.
+
+    checkpoint_steps, checkpoint_minutes: whichever comes first; ``keep`` checkpoints stay. average: decay of a moving
+    average of the weights, e.g. 0.999, which is then what is evaluated and exported (it is part of the plan). valid:
+    held-out files, which must not hold training secrets; valid_text, valid_chat, valid_text_pair, valid_label: how they
+    are read, as screening reads text, chat, text_pair and label. tensorboard: write events for it too. shard: with several
+    processes, cut the model over them instead of a copy in each. timeout_minutes: how long they wait for one another.
+    """
 
     token_budget: int = Field(8192, ge=16)
     checkpoint_steps: int = Field(500, ge=1)
-    checkpoint_seconds: float = Field(300.0, gt=0)
+    checkpoint_minutes: float = Field(5.0, gt=0)
+    keep: int = Field(2, ge=1)
+    average: float | None = Field(None, gt=0, lt=1)
+    tensorboard: bool = False
+    shard: bool = False
+    timeout_minutes: float = Field(10.0, gt=0)
     evaluations: int = Field(8, ge=0)
     valid: tuple[str, ...] = ()
     valid_text: str = "text"
+    valid_chat: str | None = None
+    valid_text_pair: str | None = None
+    valid_label: str | None = None
     valid_limit: int = Field(2000, ge=1)
 
 
@@ -146,11 +195,10 @@ def make_plan(config: RunConfig, screened: ScreenedCorpus, salt: bytes = b"") ->
     if isinstance(noise, str) and noise != "os":
         raise UsageError(f'seeds.noise: expected "os" or a number, found {noise!r}')
     seeds = Seeds(config.seeds.model, config.seeds.data, None if isinstance(noise, str) else noise)
-    model = Model(config.model.name, config.model.tokenizer, config.model.max_length, config.model.options)
     made = module.plan(screened, options, Target(config.epsilon, config.delta))
     assert isinstance(made, Plan)
     blinded = hashlib.blake2b(made.corpus_key.encode(), key=salt, digest_size=16).hexdigest()
-    return replace(made, corpus_key=blinded, model=model, seeds=seeds)
+    return replace(made, corpus_key=blinded, model=config.model.build(), seeds=seeds, average=config.train.average)
 
 
 def train(
@@ -163,26 +211,49 @@ def train(
     notify: Callable[[Any], None] = lambda _: None,
 ) -> Run:
     """Plan, train and export into ``out``. With ``resume``, go on from the newest checkpoint; the corpus, the plan and
-    the seeds must be those the run began with (MismatchError names what changed)."""
-    from taciturn.models.evaluate import HeldOut
-    from taciturn.models.hf import context_length, export, load_model
-    from taciturn.models.tokens import encode_all, load_tokenizer
-    from taciturn.training.engine import Options, fit
+    the seeds must be those the run began with (MismatchError names what changed).
 
+    Under torchrun every process calls this; process 0 alone writes and notifies. ``out`` is a folder all of them see.
+    """
+    from taciturn.training.metrics import summary_writer
+    from taciturn.training.world import joined
+
+    if config.train.tensorboard:
+        summary_writer()  # a missing extra is named before anything is written
     screened = screened if screened is not None else load_screened(config.corpus)
-    if not resume and (out / "plan.json").exists():
-        raise DataError(f"{out} already holds a run: continue it with --resume, or name another folder")
-    plan = make_plan(config, screened, _salt(out, resume))
+    with joined(config.train.timeout_minutes) as world:
+        _train(config, out, screened, valid, resume, notify, world)
+    return Run(out)
+
+
+def _train(
+    config: RunConfig,
+    out: Path,
+    screened: ScreenedCorpus,
+    valid: Sequence[Record] | None,
+    resume: bool,
+    notify: Callable[[Any], None],
+    world: Any,
+) -> None:
+    from taciturn.models.evaluate import HeldOut
+    from taciturn.models.hf import context_length, export
+    from taciturn.models.template import set_template
+    from taciturn.models.tokens import load_tokenizer
+    from taciturn.training.engine import Options, fit
+    from taciturn.training.sharded import gathered
+
+    plan = make_plan(config, screened, world.once(lambda: _salt(out, resume)))
     _within_target(plan)
     if resume:
-        _same_plan(plan, out)
+        world.once(lambda: _same_plan(plan, out))
     tokenizer = load_tokenizer(plan.model.tokenizer, plan.model.name, _public_texts(plan, screened))
-    model = load_model(plan.model.name, tokenizer, plan.seeds.model, plan.model.options)
+    set_template(tokenizer, plan.model.chat_template)
+    model = _load(plan, tokenizer)
+    cut = config.train.shard and world.size > 1
+    if not cut:
+        model.to(world.device)
     limit = plan.model.max_length or min(context_length(model) or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
-    data = {
-        phase.name: encode_all(tokenizer, [t for part in phase.reads for t in screened.texts(part)], limit)
-        for phase in plan.phases
-    }
+    data = {phase.name: _encoded(tokenizer, plan, phase, screened, limit) for phase in plan.phases}
     for name, tokens in data.items():
         if tokens.truncated:
             logger.warning(
@@ -191,26 +262,70 @@ def train(
     if valid is None:
         valid = held_out(config.train, screened.manifest.unit)
     if not resume:
-        save_config(config, out / "run.toml")
-        write_text(out / "plan.json", json.dumps(plan.to_json(), indent=1, sort_keys=True))
-        write_text(out / "evidence.json", json.dumps(evidence(plan, screened).to_json(), indent=1, sort_keys=True))
+        world.once(lambda: _begin(config, plan, screened, out))
     options = Options(
         config.train.token_budget,
         config.train.checkpoint_steps,
-        config.train.checkpoint_seconds,
+        config.train.checkpoint_minutes,
+        config.train.keep,
         config.train.evaluations,
-        HeldOut.of(tokenizer, valid, limit) if valid else None,
+        HeldOut.of(tokenizer, valid, limit, **_task(plan)) if valid else None,
+        config.train.tensorboard,
+        config.train.shard,
     )
-    fit(plan, model, tokenizer, data, out, options, resume=resume, spent=running(plan), notify=notify)
-    export(model, tokenizer, out / "model")
-    return Run(out)
+    fit(plan, model, tokenizer, data, out, options, resume=resume, spent=running(plan), notify=notify, world=world)
+    if cut:
+        weights = gathered(model.state_dict(), world.leads)
+        if world.leads:  # a model that is whole again
+            model = _load(plan, tokenizer)
+            model.load_state_dict(weights)
+    world.once(lambda: export(model, tokenizer, out / "model"))
+
+
+def _load(plan: Plan, tokenizer: Any) -> Any:
+    """The model a plan begins with."""
+    from taciturn.models.hf import load_model
+
+    return load_model(
+        plan.model.name,
+        tokenizer,
+        plan.seeds.model,
+        plan.model.options,
+        task=plan.model.task,
+        labels=plan.model.labels,
+        adapter=plan.model.lora,
+        frozen=plan.model.frozen,
+        gradient_checkpointing=plan.model.gradient_checkpointing,
+    )
+
+
+def _begin(config: RunConfig, plan: Plan, screened: ScreenedCorpus, out: Path) -> None:
+    """Write what a run is, before its first step."""
+    save_config(config, out / "run.toml")
+    write_text(out / "plan.json", json.dumps(plan.to_json(), indent=1, sort_keys=True))
+    write_text(out / "evidence.json", json.dumps(evidence(plan, screened).to_json(), indent=1, sort_keys=True))
+
+
+def _encoded(tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, limit: int) -> Any:
+    """The records of a phase as `taciturn.models.tokens.Tokens`."""
+    from taciturn.models.tasks import encode_task
+
+    texts = [text for part in phase.reads for text in screened.texts(part)]
+    labels = [label for part in phase.reads for label in screened.labels(part)]
+    return encode_task(tokenizer, texts, limit, labels=labels, **_task(plan))
+
+
+def _task(plan: Plan) -> dict[str, Any]:
+    model = plan.model
+    return {"task": model.task, "names": model.labels, "loss_on": model.loss_on, "seed": plan.seeds.data}
 
 
 def held_out(config: TrainConfig, unit: Any) -> list[Record]:
     """The validation records a configuration names, at most ``valid_limit`` of them."""
     if not config.valid:
         return []
-    documents = read(*config.valid, text=config.valid_text).documents()
+    how = {"chat": config.valid_chat, "text_pair": config.valid_text_pair, "label": config.valid_label}
+    documents = read(*config.valid, text=config.valid_text, **how).documents()
     records = [record for document in documents for record in split(document, unit)]
     return records[: config.valid_limit]
 
@@ -229,7 +344,9 @@ def _within_target(plan: Plan) -> None:
 
 
 def _salt(out: Path, resume: bool) -> bytes:
-    """The secret salt of a run's corpus key, kept beside the checkpoints (mode 0600)."""
+    """The secret salt of a run's corpus key, kept beside the checkpoints (mode 0600); made for a new run."""
+    if not resume and (out / "plan.json").exists():
+        raise DataError(f"{out} already holds a run: continue it with --resume, or name another folder")
     path = out / "checkpoints" / "corpus.salt"
     if not resume:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

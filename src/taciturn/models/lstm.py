@@ -6,6 +6,7 @@ Importing this module registers it with the Auto classes, so an exported folder 
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -16,7 +17,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, GenerationMixin, Pret
 from transformers.utils import ModelOutput
 
 State = tuple[Tensor, Tensor]
-"""Hidden and cell state, each [layers, B, H]."""
+"""Hidden and cell state, each [layers, B, H], H the widest layer's."""
 
 
 class LSTMConfig(PretrainedConfig):
@@ -56,11 +57,69 @@ class LSTMOutput(ModelOutput):
     state: State | None = None
 
 
-class LSTMForCausalLM(PreTrainedModel, GenerationMixin):
-    """Embedding → dropout → one LSTM per layer → dropout → decoder.
+class RecurrentLM(PreTrainedModel, GenerationMixin):
+    """What recurrent language models share: the decoder's logits, the loss, and generation with a state in the place of
+    a cache. A subclass has ``decoder`` and :meth:`hidden`.
 
-    Layers are separate one-layer ``nn.LSTM`` modules, so that per-record gradients have one rule. Padding belongs on
-    the right: a recurrent state has read everything to its left.
+    Padding belongs on the right: a recurrent state has read everything to its left.
+    """
+
+    decoder: nn.Linear
+
+    def hidden(self, input_ids: Tensor, state: State | None = None) -> tuple[Tensor, State]:
+        """Hidden states [B, T, H] before the decoder, and the state after the last token."""
+        raise NotImplementedError
+
+    def get_output_embeddings(self) -> nn.Linear:
+        return self.decoder
+
+    def set_output_embeddings(self, value: nn.Linear) -> None:
+        self.decoder = value
+
+    def forward(
+        self,
+        input_ids: Tensor,
+        attention_mask: Tensor | None = None,
+        labels: Tensor | None = None,
+        state: State | None = None,
+        **kwargs: Any,  # noqa: ARG002 — what other models take
+    ) -> LSTMOutput:
+        """input_ids: [B, T]; attention_mask: [B, T], zeros on the right only; labels: [B, T], −100 ignored."""
+        refuse_left_padding(attention_mask)
+        y, state = self.hidden(input_ids, state)
+        logits = self.decoder(y.contiguous())  # as time-major rows the bias would be added in a second pass
+        loss = None
+        if labels is not None:
+            loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
+        return LSTMOutput(loss=loss, logits=logits, state=state)
+
+    @classmethod
+    def _supports_default_dynamic_cache(cls) -> bool:
+        return False
+
+    def prepare_inputs_for_generation(
+        self,
+        input_ids: Tensor,
+        state: State | None = None,
+        attention_mask: Tensor | None = None,
+        **kwargs: Any,  # noqa: ARG002 — transformers looks for the name
+    ) -> dict[str, Any]:
+        if state is None:
+            return {"input_ids": input_ids, "attention_mask": attention_mask}
+        return {"input_ids": input_ids[:, -1:], "state": state}
+
+    def _update_model_kwargs_for_generation(
+        self, outputs: LSTMOutput, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> dict[str, Any]:
+        model_kwargs = super()._update_model_kwargs_for_generation(outputs, model_kwargs, *args, **kwargs)
+        model_kwargs["state"] = outputs.state
+        return model_kwargs
+
+
+class LSTMForCausalLM(RecurrentLM):
+    """Embedding → dropout → one LSTM per layer, each with dropout after it → decoder.
+
+    Layers are separate one-layer ``nn.LSTM`` modules, so that per-record gradients have one rule.
     """
 
     config_class = LSTMConfig
@@ -95,65 +154,34 @@ class LSTMForCausalLM(PreTrainedModel, GenerationMixin):
     def set_input_embeddings(self, value: nn.Embedding) -> None:
         self.embedding = value
 
-    def get_output_embeddings(self) -> nn.Linear:
-        return self.decoder
-
-    def set_output_embeddings(self, value: nn.Linear) -> None:
-        self.decoder = value
-
     def hidden(self, input_ids: Tensor, state: State | None = None) -> tuple[Tensor, State]:
-        """Hidden states [B, T, H] before the decoder, and the state after the last token."""
-        y = self.dropout(self.embedding(input_ids))
-        h_out, c_out = [], []
-        for i, layer in enumerate(self.layers):
-            given = None if state is None else (state[0][i : i + 1], state[1][i : i + 1])
-            y, (h, c) = layer(y, given)
-            y = self.dropout(y)
-            h_out.append(h)
-            c_out.append(c)
-        return y, (torch.cat(h_out), torch.cat(c_out))
+        return run_layers(self.layers, self.dropout(self.embedding(input_ids)), state, self.dropout)
 
-    def forward(
-        self,
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
-        state: State | None = None,
-        **kwargs: Any,  # noqa: ARG002 — what other models take
-    ) -> LSTMOutput:
-        """input_ids: [B, T]; attention_mask: [B, T], zeros on the right only; labels: [B, T], −100 ignored."""
-        if attention_mask is not None and not bool(attention_mask[:, 0].all()):
-            raise ValueError("LSTMForCausalLM needs padding on the right: set tokenizer.padding_side = 'right'")
-        y, state = self.hidden(input_ids, state)
-        logits = self.decoder(y)
-        loss = None
-        if labels is not None:
-            loss = nn.functional.cross_entropy(logits[:, :-1].flatten(0, 1), labels[:, 1:].flatten(), ignore_index=-100)
-        return LSTMOutput(loss=loss, logits=logits, state=state)
 
-    # Generation: the state stands where a transformer has its cache.
+def run_layers(
+    layers: Iterable[Any], x: Tensor, state: State | None, after: Callable[[Tensor], Tensor]
+) -> tuple[Tensor, State]:
+    """x: [B, T, d] through one-layer LSTMs, ``after`` applied to what each puts out; the last output and the state.
 
-    @classmethod
-    def _supports_default_dynamic_cache(cls) -> bool:
-        return False
+    Layers of different widths keep their states in the first entries of [layers, B, widest].
+    """
+    layers = list(layers)
+    widths = [int(layer.hidden_size) for layer in layers]
+    h_out, c_out = [], []
+    for i, layer in enumerate(layers):
+        given = None if state is None else tuple(s[i : i + 1, :, : widths[i]].contiguous() for s in state)
+        x, (h, c) = layer(x, given)
+        x = after(x)
+        room = (0, max(widths) - widths[i])
+        h_out.append(nn.functional.pad(h, room))
+        c_out.append(nn.functional.pad(c, room))
+    return x, (torch.cat(h_out), torch.cat(c_out))
 
-    def prepare_inputs_for_generation(
-        self,
-        input_ids: Tensor,
-        state: State | None = None,
-        attention_mask: Tensor | None = None,
-        **kwargs: Any,  # noqa: ARG002 — transformers looks for the name
-    ) -> dict[str, Any]:
-        if state is None:
-            return {"input_ids": input_ids, "attention_mask": attention_mask}
-        return {"input_ids": input_ids[:, -1:], "state": state}
 
-    def _update_model_kwargs_for_generation(
-        self, outputs: LSTMOutput, model_kwargs: dict[str, Any], *args: Any, **kwargs: Any
-    ) -> dict[str, Any]:
-        model_kwargs = super()._update_model_kwargs_for_generation(outputs, model_kwargs, *args, **kwargs)
-        model_kwargs["state"] = outputs.state
-        return model_kwargs
+def refuse_left_padding(attention_mask: Tensor | None) -> None:
+    """ValueError when a row of ``attention_mask``, [B, T], begins with padding."""
+    if attention_mask is not None and not bool(attention_mask[:, 0].all()):
+        raise ValueError("a recurrent model needs padding on the right: set tokenizer.padding_side = 'right'")
 
 
 AutoConfig.register("taciturn_lstm", LSTMConfig, exist_ok=True)

@@ -9,7 +9,7 @@ from taciturn.errors import GuaranteeError, UsageError
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.events import PoissonGaussian, Relation
 
-_SMALLEST, _LARGEST = 1e-2, 1e5
+SMALLEST, _LARGEST = 1e-2, 1e5
 _CLOSE = 5e-4
 
 
@@ -68,7 +68,7 @@ def _bracket(spent: Callable[[float], float], epsilon: float) -> tuple[float, fl
     """σ that is too small (or the smallest considered) and σ that is enough, a factor of two apart."""
     high = 1.0
     if spent(high) <= epsilon:
-        while high / 2 >= _SMALLEST and spent(high / 2) <= epsilon:
+        while high / 2 >= SMALLEST and spent(high / 2) <= epsilon:
             high /= 2
         return high / 2, high
     while spent(high) > epsilon:

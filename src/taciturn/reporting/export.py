@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from taciturn.errors import DataError, TaciturnError
 from taciturn.mechanisms.run import Run
-from taciturn.models.hf import load_exported
+from taciturn.models.hf import load_adapted, load_exported, task_of
 from taciturn.reporting import card
 from taciturn.reporting.view import RunView
 
@@ -19,9 +21,10 @@ TOLERANCE = 1e-5
 
 
 def export(run: Path, out: Path) -> float:
-    """Write ``out`` whole or not at all; return the largest difference in loss between the run's model and the copy.
+    """Write ``out`` whole or not at all; return the largest difference in loss between the run's model and the copy, and,
+    where there is an adapter, between the model and the adapter on its base.
 
-    Raises DataError when ``out`` exists, TaciturnError when the copy does not score as the original does.
+    Raises DataError when ``out`` exists, TaciturnError when the copy or the adapter does not score as the original does.
     """
     if out.exists():
         raise DataError(f"{out} exists: name a new folder, so that nothing of an older export stays in it")
@@ -33,20 +36,36 @@ def export(run: Path, out: Path) -> float:
         if (run / name).is_file():
             shutil.copy2(run / name, partial / name)
     card.write(partial, RunView.load(run))
-    difference = _difference(source, partial)
-    if not difference <= TOLERANCE:
+    try:
+        difference = _tested(source, partial)
+    except BaseException:
         shutil.rmtree(partial)
-        raise TaciturnError(f"the exported model's loss differs by {difference:.2g}, expected at most {TOLERANCE:g}")
+        raise
     partial.rename(out)
     return difference
 
 
-def _difference(a: Path, b: Path) -> float:
-    """Largest difference of the mean losses of a few random sequences under two model folders."""
-    losses = []
-    for folder in (a, b):
-        model, _ = load_exported(folder)
-        ids = torch.from_numpy(np.random.default_rng(0).integers(0, model.config.vocab_size, (4, 16)))
-        with torch.no_grad():
-            losses.append(torch.stack([model(input_ids=row[None], labels=row[None]).loss for row in ids]))
-    return float((losses[0] - losses[1]).abs().max())
+def _tested(source: Path, copy: Path) -> float:
+    original = _losses(load_exported(source)[0])
+    difference = _largest(original, load_exported(copy)[0], "the exported model's")
+    if (copy / "adapter").is_dir():
+        difference = max(difference, _largest(original, load_adapted(copy), "the adapter's (on its base)"))
+    return difference
+
+
+def _largest(original: Tensor, model: Any, whose: str) -> float:
+    difference = float((original - _losses(model)).abs().max())
+    if not difference <= TOLERANCE:
+        raise TaciturnError(f"{whose} loss differs by {difference:.2g}, expected at most {TOLERANCE:g}")
+    return difference
+
+
+def _losses(model: Any) -> Tensor:
+    """Mean losses of a few random sequences, each against itself; of a classifier, against its last class."""
+    config = model.config
+    ids = torch.from_numpy(np.random.default_rng(0).integers(0, config.vocab_size, (4, 16)))
+    labels = torch.full((4,), config.num_labels - 1) if task_of(config) == "classify" else ids
+    with torch.no_grad():
+        return torch.stack(
+            [model(input_ids=row[None], labels=label[None]).loss for row, label in zip(ids, labels, strict=True)]
+        )

@@ -1,9 +1,22 @@
-"""Atomic checkpoints: one file holds weights, optimisers, random state, position and how far the ledger had come."""
+"""Atomic checkpoints: one file holds all that a run carries from step to step, so a resumed run is the same to the bit.
+
+    plan key · position (updates, ledger lines, bytes of metrics) · weights · optimisers · average · clip norms · RNG
+
+The sampler has no state of its own: what a step draws is a function of its number and the seeds. Without a noise seed
+there is nothing to keep of the secret source either; a resumed run draws afresh, which costs nothing because no step
+that was lost had been released. A frozen base is not saved: its fingerprint is, and a resumed run must have the same.
+"""
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
-from dataclasses import dataclass
+import time
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +24,14 @@ import torch
 from torch import nn
 
 from taciturn.errors import DataError, MismatchError
+from taciturn.training import optim
+from taciturn.training.average import Average
+from taciturn.training.movement import fingerprint
+from taciturn.training.plan import ClipNoise, Plan
+from taciturn.training.sharded import cut_like, cut_optimiser, gathered, whole
+from taciturn.training.world import ALONE, World
 
-KEEP = 2
+logger = logging.getLogger("taciturn")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,38 +43,88 @@ class Position:
     metrics: int
 
 
-def save(folder: Path, plan_key: str, position: Position, model: nn.Module, optimisers: dict[str, Any]) -> Path:
-    """Write ``step-N.pt`` under ``folder`` (mode 0700), complete or not at all, and drop all but the newest ones.
+@dataclass(frozen=True, slots=True)
+class State:
+    """What updates change, and a fingerprint of what they do not.
 
-    The seedless secret source is not stored: a resumed run draws fresh noise, which costs nothing because no step that
-    was lost had been released.
+    optimisers, clips (the clip norm of a private phase's next step): by phase. average: None when there is none.
+    frozen: of each parameter that is not trained, by every name it has in the state dictionary.
     """
-    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-    state = {
+
+    model: nn.Module
+    optimisers: dict[str, torch.optim.Optimizer]
+    clips: dict[str, float] = field(default_factory=dict)
+    average: Average | None = None
+    frozen: dict[str, list[int]] = field(default_factory=dict)
+
+    @staticmethod
+    def begin(plan: Plan, model: nn.Module) -> State:
+        """The state before the first step of ``plan``."""
+        frozen = {n: p for n, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
+        return State(
+            model,
+            {phase.name: optim.build(phase.optimiser, model) for phase in plan.phases},
+            {phase.name: phase.rule.clip for phase in plan.phases if isinstance(phase.rule, ClipNoise)},
+            Average(model, plan.average) if plan.average is not None else None,
+            {name: fingerprint(whole(p)).tolist() for name, p in frozen.items()},
+        )
+
+
+def save(folder: Path, plan_key: str, position: Position, state: State, keep: int, world: World = ALONE) -> Path:
+    """Write ``step-N.pt`` under ``folder`` (mode 0700), complete or not at all, and drop all but the newest ``keep``.
+
+    Every process of ``world`` calls this with its part of the state; process 0 writes, the same file however many there
+    are. Raises DataError when the disk is full or fails; the checkpoint before is then still there.
+    """
+    weights = {name: t for name, t in state.model.state_dict().items() if name not in state.frozen}
+    content = {
         "plan": plan_key,
         "position": (position.steps, position.ledger, position.metrics),
-        "model": model.state_dict(),
-        "optimisers": {name: o.state_dict() for name, o in optimisers.items()},
-        "torch_rng": torch.get_rng_state(),
+        "model": gathered(weights, world.leads),
+        "frozen": state.frozen,
+        "optimisers": {n: gathered(o.state_dict(), world.leads) for n, o in state.optimisers.items()},
+        "average": None if state.average is None else gathered(state.average.weights, world.leads),
+        "clips": state.clips,
+        "rng": torch.get_rng_state(),
+        "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }
     final = folder / f"step-{position.steps:09d}.pt"
+    if not world.leads:
+        return final
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     partial = final.with_suffix(".partial")
     try:
         with partial.open("wb") as file:
-            torch.save(state, file)
+            torch.save(content, file)
             file.flush()
             os.fsync(file.fileno())
-    except OSError as error:
+        partial.rename(final)
+        _sync(folder)
+    except (OSError, RuntimeError) as error:  # torch's writer turns the one into the other
         partial.unlink(missing_ok=True)
+        cause = error if isinstance(error, OSError) else error.__context__
+        if not isinstance(cause, OSError):
+            raise
         raise DataError(
-            f"checkpoint {final.name} could not be written ({error.strerror}); the one before it is intact: free space in "
-            f"{folder} and continue with --resume"
+            f"checkpoint {final.name} could not be written ({cause.strerror}); {_before(folder)}: free space in {folder} "
+            "and continue with --resume"
         ) from error
-    partial.rename(final)
-    _sync(folder)
-    for old in complete(folder)[:-KEEP]:
+    for old in complete(folder)[:-keep]:
         old.unlink()
     return final
+
+
+def times(steps: int, minutes: float, total: int) -> Callable[[int], bool]:
+    """Whether a checkpoint is due after so many updates: every ``steps``, after ``minutes`` without one, and at the end."""
+    saved = time.monotonic()
+
+    def due(done: int) -> bool:
+        nonlocal saved
+        now = done % steps == 0 or done == total or time.monotonic() - saved >= 60 * minutes
+        saved = time.monotonic() if now else saved
+        return now
+
+    return due
 
 
 def complete(folder: Path) -> list[Path]:
@@ -63,25 +132,100 @@ def complete(folder: Path) -> list[Path]:
     return sorted(folder.glob("step-*.pt"))
 
 
-def load(folder: Path, plan_key: str, model: nn.Module, optimisers: dict[str, Any]) -> Position:
-    """Restore the newest checkpoint into ``model`` and ``optimisers``.
+def load(folder: Path, plan_key: str, state: State, world: World = ALONE) -> Position:
+    """Restore the newest intact checkpoint into ``state``; a damaged one is put aside as ``*.damaged``, with a warning.
+    Every process of ``world`` reads it, and keeps its part.
 
-    Raises DataError when there is none, MismatchError when it belongs to another plan or corpus.
+    A run that was stopped before its first checkpoint begins again. Raises DataError when there is no run or no intact
+    checkpoint, MismatchError when it belongs to another plan, corpus or base model.
     """
-    found = complete(folder)
-    if not found:
-        raise DataError(f"nothing to resume in {folder.parent}: no checkpoint was written yet; train without --resume")
-    state = torch.load(found[-1], weights_only=True)
-    if state["plan"] != plan_key:
+    path = world.once(lambda: _prepare(folder))
+    if path is None:
+        return Position(0, 0, 0)
+    content = torch.load(path, weights_only=True, map_location="cpu", mmap=world.mesh is not None)
+    if content["plan"] != plan_key:
         raise MismatchError(
-            f"{found[-1].name} was made by plan {state['plan']}, this plan is {plan_key}: the corpus, the configuration or "
-            "a seed changed; use the run's own configuration, or train into a new folder"
+            f"{path.name} was made by plan {content['plan']}, this plan is {plan_key}: the corpus, the configuration or a "
+            "seed changed; use the run's own configuration, or train into a new folder"
         )
-    model.load_state_dict(state["model"])
-    for name, optimiser in optimisers.items():
-        optimiser.load_state_dict(state["optimisers"][name])
-    torch.set_rng_state(state["torch_rng"])
-    return Position(*state["position"])
+    _load_weights(path, content, state)
+    for name, optimiser in state.optimisers.items():
+        optimiser.load_state_dict(cut_optimiser(content["optimisers"][name], optimiser))
+    if state.average is not None:
+        for name, average in state.average.weights.items():
+            average.copy_(cut_like(content["average"][name], average))
+    state.clips.update(content["clips"])
+    torch.set_rng_state(content["rng"])
+    if content["cuda_rng"] and torch.cuda.device_count() == len(content["cuda_rng"]):
+        torch.cuda.set_rng_state_all(content["cuda_rng"])
+    return Position(*content["position"])
+
+
+def _prepare(folder: Path) -> Path | None:
+    """The checkpoint to go on from, None to begin again; what a kill left half-written is removed."""
+    if not folder.is_dir():
+        raise DataError(f"nothing to resume in {folder.parent}: expected {folder.name}/ in it; train without --resume")
+    for stale in folder.glob("step-*.partial"):
+        stale.unlink()
+    path = _newest(folder)
+    if path is None:
+        logger.warning("%s has no checkpoint yet; beginning at the first step", folder.parent)
+    return path
+
+
+def _newest(folder: Path) -> Path | None:
+    for path in reversed(complete(folder)):
+        if _intact(path):
+            return path
+        logger.warning("%s is damaged and was put aside; going on from the checkpoint before it", path.name)
+        path.rename(path.with_suffix(".damaged"))
+    if any(folder.glob("step-*.damaged")):
+        raise DataError(f"every checkpoint in {folder} is damaged: train again, into a new folder")
+    return None
+
+
+def _intact(path: Path) -> bool:
+    """Whether every byte agrees with the CRC-32 that torch writes beside it."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.testzip() is None
+    except (zipfile.BadZipFile, NotImplementedError, EOFError, OSError, ValueError):
+        return False
+
+
+def _load_weights(path: Path, content: dict[str, Any], state: State) -> None:
+    then, now = content["frozen"], state.frozen
+    changed = sorted(name for name in then.keys() | now.keys() if then.get(name) != now.get(name))
+    if changed:
+        raise MismatchError(
+            f"{path.name} holds the trained tensors only, and belongs to a base model that differs in "
+            f"{', '.join(changed[:4])}; load the base model the run began with"
+        )
+    own = state.model.state_dict()
+    weights = {name: cut_like(t, own[name]) if name in own else t for name, t in content["model"].items()}
+    result = state.model.load_state_dict(weights, strict=False)
+    wrong = sorted({*result.unexpected_keys, *result.missing_keys} - now.keys())
+    if wrong:
+        raise MismatchError(f"{path.name} is of a model with other tensors: {', '.join(wrong[:4])}")
+
+
+def _before(folder: Path) -> str:
+    found = complete(folder)
+    return f"{found[-1].name} is intact" if found else "there is none before it"
+
+
+@contextmanager
+def room_on_disk(out: Path) -> Iterator[None]:
+    """Turn a full disk, wherever it is met while a run is written, into a DataError that says how to go on."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            raise
+        raise DataError(
+            f"{out} could not be written ({error.strerror}); {_before(out / 'checkpoints')}: free space and continue with "
+            "--resume"
+        ) from error
 
 
 def _sync(folder: Path) -> None:

@@ -2,53 +2,55 @@
 
 from __future__ import annotations
 
-import json
-import os
-import signal
-import time
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import hashlib
+import logging
+from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
+from numpy import int64
+from numpy.typing import NDArray
 from torch import nn
 
-from taciturn.errors import DataError, Interrupted, TaciturnError
+from taciturn.errors import DataError, Interrupted, UsageError
 from taciturn.models.evaluate import HeldOut, Utility
+from taciturn.models.precision import autocast_type
 from taciturn.models.tokens import Tokens, mask_id
 from taciturn.privacy.ledger import Ledger
 from taciturn.training import checkpoint, optim
-from taciturn.training.checkpoint import Position
+from taciturn.training.checkpoint import Position, State, room_on_disk
+from taciturn.training.interrupt import interruptible
+from taciturn.training.metrics import Clock, Metrics, Progress
+from taciturn.training.movement import fingerprint, to_watch, watched
 from taciturn.training.noise import SecretSource
 from taciturn.training.plan import Plan, Step
-from taciturn.training.rules import plain_gradient, private_gradient
+from taciturn.training.rules import Work, plain_gradient, private_gradient
 from taciturn.training.sampling import draw
+from taciturn.training.sharded import shard
+from taciturn.training.world import ALONE, World, answering
 
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """What a display may show after a step: numbers only. loss is None in private phases, and stays unknown there."""
-
-    step: Step
-    total: int
-    loss: float | None
-    tokens: int | None
-    seconds: float
-    utility: Utility | None = None
-    epsilon: float | None = None
+logger = logging.getLogger("taciturn")
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to run, without touching what is computed: none of these changes an update or a guarantee."""
+    """How to run, without touching what is computed: none of these changes an update or a guarantee.
+
+    checkpoint_steps, checkpoint_minutes: whichever comes first. keep: how many checkpoints stay. shard: cut the model over
+    the processes of the run, instead of a copy in each.
+    """
 
     token_budget: int = 8192
     checkpoint_steps: int = 500
-    checkpoint_seconds: float = 300.0
+    checkpoint_minutes: float = 5.0
+    keep: int = 2
     evaluations: int = 8
     valid: HeldOut | None = None
+    tensorboard: bool = False
+    shard: bool = False
 
 
 def fit(
@@ -62,87 +64,170 @@ def fit(
     resume: bool = False,
     spent: Callable[[int], float | None] = lambda _: None,
     notify: Callable[[Progress], None] = lambda _: None,
+    world: World = ALONE,
 ) -> None:
     """Run ``plan`` on ``model`` in place; ``data`` maps a phase's name to its records, ``spent`` a number of steps to ε.
-    Writes under ``out``: ledger.jsonl, metrics.jsonl and checkpoints/.
+    Writes under ``out``: ledger.jsonl, metrics.jsonl and checkpoints/. At the end the weights are the average, if the
+    plan names one. Every process of ``world`` calls this; only process 0 writes and notifies.
 
-    Raises Interrupted after SIGINT (a checkpoint was written), DataError when ``out`` holds another run.
+    Raises Interrupted after SIGINT or SIGTERM (a checkpoint was written), DataError when ``out`` holds another run or the
+    disk is full, TaciturnError when a trainable tensor does not move, LostProcess when another process is gone.
     """
-    for phase in plan.phases:
-        if len(data[phase.name]) != phase.records:
-            raise DataError(f"phase {phase.name!r} has {len(data[phase.name])} records, its plan says {phase.records}")
-    out.mkdir(parents=True, exist_ok=True)
-    mask = mask_id(tokenizer)
-    secret = SecretSource(plan.seeds.noise)
+    _check_data(plan, data)
+    world.same(lambda: _facts(plan, model, data))
+    world = _cut(model, plan, options, world)
     torch.manual_seed(plan.seeds.model)
-    optimisers = {phase.name: optim.build(phase.optimiser, model) for phase in plan.phases}
-    at = _begin(plan, model, optimisers, out, resume)
-    ledger = _open_ledger(out / "ledger.jsonl", at, resume)
-    metrics = _open_metrics(out / "metrics.jsonl", at.metrics)
-    started, saved, checked = time.monotonic(), time.monotonic(), at.steps > 0
-    marks = _evaluation_marks(plan, options.evaluations)
+    secret, mask = SecretSource(plan.seeds.noise), mask_id(tokenizer)
+    work = Work(options.token_budget, autocast_type(plan.model.dtype), again=world.mesh is None)
+    state = State.begin(plan, model)
+    at = _position(plan, state, out, resume, world)
+    rates = {phase.name: optim.schedule(phase.optimiser, plan.steps_of(phase)) for phase in plan.phases}
+    still = {phase.name: to_watch(model) for phase in plan.phases}
+    marks = _evaluation_marks(plan, options.evaluations) if options.valid else set()
+    due = checkpoint.times(options.checkpoint_steps, options.checkpoint_minutes, plan.total_steps)
     model.train()
-    with _interruptible() as interrupted, ledger, metrics:
-        for step in _from(plan, at.steps):
-            rows = draw(step, plan.seeds.data, secret)
-            ledger.append(step.number, step.phase.name, step.phase.event)
-            tokens = data[step.phase.name]
-            loss = None
-            if step.phase.private:
-                private_gradient(model, tokens, rows, mask, options.token_budget, step, secret)
-            else:
-                loss = plain_gradient(model, tokens, rows, mask, options.token_budget)
-            lr = _apply(plan, step, model, optimisers[step.phase.name], check=not checked)
-            checked = checked or lr > 0
+    done = at.steps
+    with (
+        answering(lambda: f"after step {done} of {plan.total_steps}"),
+        room_on_disk(out),
+        interruptible() as interrupted,
+        Metrics(out, at.metrics, at.steps, options.tensorboard) if world.leads else nullcontext() as metrics,
+        _ledger(out / "ledger.jsonl", at, resume) if world.leads else nullcontext() as ledger,
+    ):
+        clock = Clock(plan, at.steps)
+        for step in plan.unroll(at.steps):
+            phase, tokens = step.phase, data[step.phase.name].at(step.number)
+            world.seed(plan.seeds.model, step.number)
+            rows = world.agree(draw(step, plan.seeds.data, secret))
+            loss = _gradient(state, tokens, rows, mask, work, step, secret, world)
+            if ledger is not None:
+                ledger.append(step.number, phase.name, phase.event)
+            _update(state, step, rates[phase.name](step.in_phase), still[phase.name], world)
+            if step.in_phase + 1 == plan.steps_of(phase):
+                state.optimisers[phase.name].state.clear()  # the next phase has its own
             done = step.number + 1
-            utility = options.valid.utility(model) if options.valid and done in marks else None
-            seen = None if step.phase.private else int(tokens.lengths[rows].sum())
-            progress = Progress(step, plan.total_steps, loss, seen, time.monotonic() - started, utility, spent(done))
-            _write_metrics(metrics, progress)
-            notify(progress)
-            due = done % options.checkpoint_steps == 0 or time.monotonic() - saved > options.checkpoint_seconds
-            if due or interrupted() or done == plan.total_steps:
-                ledger.sync()
-                metrics.flush()
-                position = Position(done, len(ledger), metrics.tell())
-                checkpoint.save(out / "checkpoints", plan.key, position, model, optimisers)
-                saved = time.monotonic()
-            if interrupted():
+            utility = _utility(state, options.valid, world) if done in marks else None
+            if metrics is not None:
+                seen = None if phase.private else int(tokens.sizes(rows).sum())
+                clock.tick(step, seen)
+                progress = Progress(
+                    step,
+                    plan.total_steps,
+                    loss,
+                    seen,
+                    clock.seconds,
+                    utility,
+                    spent(done),
+                    clock.left,
+                    clock.speed(step),
+                )
+                metrics.write(progress)
+                notify(progress)
+            stop, save = world.most([interrupted(), world.leads and due(done)])
+            if save or stop:
+                position = Position(done, 0, 0)
+                if ledger is not None and metrics is not None:
+                    ledger.sync()
+                    position = Position(done, len(ledger), metrics.sync())
+                checkpoint.save(out / "checkpoints", plan.key, position, state, options.keep, world)
+            if stop:
                 raise Interrupted(f"stopped after step {done} of {plan.total_steps}; continue with --resume")
+    if state.average is not None:
+        state.average.apply(model)
     model.eval()
 
 
-def _begin(plan: Plan, model: nn.Module, optimisers: dict[str, Any], out: Path, resume: bool) -> Position:
+def _check_data(plan: Plan, data: Mapping[str, Tokens]) -> None:
+    for phase in plan.phases:
+        tokens = data[phase.name]
+        if not isinstance(tokens, Tokens):
+            raise UsageError(
+                f"phase {phase.name!r}: expected its records as Tokens, found a {type(tokens).__name__}. The plan draws the "
+                "batches; a loader of its own would draw them at a rate the accountant does not know, and the stated ε "
+                "would not hold"
+            )
+        if len(tokens) != phase.records:
+            raise DataError(f"phase {phase.name!r} has {len(tokens)} records, its plan says {phase.records}")
+
+
+def _facts(plan: Plan, model: nn.Module, data: Mapping[str, Tokens]) -> dict[str, str]:
+    """What all processes must have alike; hashes only."""
+    weights = [fingerprint(t).tolist() for t in model.state_dict().values()]
+    records = {f"the records of phase {name}": _digest(tokens) for name, tokens in data.items()}
+    return {"the plan": plan.key, "the model's weights": str(weights), **records}
+
+
+def _digest(tokens: Tokens) -> str:
+    parts = (tokens.flat, tokens.offsets, tokens.scored, tokens.labels)
+    return hashlib.blake2b(b"".join(p.tobytes() for p in parts if p is not None), digest_size=16).hexdigest()
+
+
+def _cut(model: nn.Module, plan: Plan, options: Options, world: World) -> World:
+    if not options.shard:
+        return world
+    if plan.model.dtype == "fp16":
+        raise UsageError(
+            "shard with dtype fp16: an overflow in one process would have to be tried again by all; choose bf16 or float32"
+        )
+    return shard(model, world)
+
+
+def _position(plan: Plan, state: State, out: Path, resume: bool, world: World) -> Position:
     folder = out / "checkpoints"
+    if state.frozen:
+        logger.info("%d frozen tensors are not in the checkpoints: they hold what is trained", len(state.frozen))
     if resume:
-        return checkpoint.load(folder, plan.key, model, optimisers)
-    if (out / "ledger.jsonl").exists():
-        raise DataError(f"{out} already holds a run: continue it with --resume, or name another folder")
-    return Position(0, 0, 0)
+        return checkpoint.load(folder, plan.key, state, world)
+
+    def begin() -> Position:
+        if (out / "ledger.jsonl").exists():
+            raise DataError(f"{out} already holds a run: continue it with --resume, or name another folder")
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)  # what tells a run without a checkpoint from no run
+        return Position(0, 0, 0)
+
+    return world.once(begin)
 
 
-def _from(plan: Plan, first: int) -> Iterator[Step]:
-    return (step for step in plan.unroll() if step.number >= first)
+def _gradient(
+    state: State,
+    tokens: Tokens,
+    rows: NDArray[int64],
+    mask: int,
+    work: Work,
+    step: Step,
+    secret: SecretSource,
+    world: World,
+) -> float | None:
+    """Set ``.grad``; the loss of a plain step, None for a private one, of which nothing may be known."""
+    if not step.phase.private:
+        return plain_gradient(state.model, tokens, rows, mask, work, world)
+    name = step.phase.name
+    clip = state.clips[name]
+    state.clips[name] = private_gradient(state.model, tokens, rows, mask, work, step, secret, clip, world)
+    return None
 
 
-def _apply(plan: Plan, step: Step, model: nn.Module, optimiser: torch.optim.Optimizer, check: bool) -> float:
-    """One optimiser step at the scheduled rate. With ``check``, every trainable tensor must have moved."""
-    config = step.phase.optimiser
-    lr = optim.learning_rate(config, step.in_phase, plan.steps_of(step.phase))
+def _update(state: State, step: Step, lr: float, still: dict[str, int], world: World) -> None:
+    """One optimiser step at rate ``lr``, and the average's. A batch without targets has no gradient and moves nothing."""
+    config, optimiser = step.phase.optimiser, state.optimisers[step.phase.name]
     for group in optimiser.param_groups:
         group["lr"] = lr
-    if config.max_grad_norm is not None and not step.phase.private:
-        nn.utils.clip_grad_norm_(model.parameters(), config.max_grad_norm)
-    before = [(n, p, p.detach().clone()) for n, p in model.named_parameters() if p.requires_grad] if check else []
-    optimiser.step()
+    if any(p.grad is not None for p in state.model.parameters()):
+        if config.max_grad_norm is not None and not step.phase.private:
+            nn.utils.clip_grad_norm_(state.model.parameters(), config.max_grad_norm)
+        with watched(state.model, still, lr, world):
+            optimiser.step()
     optimiser.zero_grad(set_to_none=True)
-    still = [name for name, p, old in before if torch.equal(p.detach(), old)]
-    if still and lr > 0:
-        raise TaciturnError(
-            f"after the first update these trainable tensors had not moved: {', '.join(still[:8])}. They take no part in "
-            "the loss; freeze them (requires_grad_(False)) or fix the model"
-        )
-    return lr
+    if state.average is not None:
+        state.average.update(state.model, step.number + 1)
+
+
+def _utility(state: State, valid: HeldOut | None, world: World) -> Utility | None:
+    """Perplexity of the weights that would be exported now; each process scores a share."""
+    if valid is None:
+        return None
+    with state.average.applied(state.model) if state.average is not None else nullcontext():
+        return valid.utility(state.model, share=(world.rank, world.size), total=world.total)
 
 
 def _evaluation_marks(plan: Plan, evaluations: int) -> set[int]:
@@ -158,67 +243,9 @@ def _evaluation_marks(plan: Plan, evaluations: int) -> set[int]:
     return marks
 
 
-def _open_ledger(path: Path, at: Position, resume: bool) -> Ledger:
-    if not resume:
+def _ledger(path: Path, at: Position, resume: bool) -> Ledger:
+    if not resume or not path.exists():
         return Ledger.create(path)
     ledger = Ledger.resume(path)
     ledger.truncate_to(at.ledger)  # steps after the checkpoint were never released: they run again, or not at all
     return ledger
-
-
-def _open_metrics(path: Path, keep: int) -> Any:
-    file = path.open("a+b")
-    file.truncate(keep)
-    file.seek(0, os.SEEK_END)
-    return file
-
-
-def _write_metrics(file: Any, p: Progress) -> None:
-    """A private step leaves its number and ε only: its loss, size and duration would tell something about its records."""
-    private = p.step.phase.private
-    rows: list[dict[str, Any]] = [
-        {
-            "kind": "step",
-            "step": p.step.number + 1,
-            "phase": p.step.phase.name,
-            "loss": p.loss,
-            "epsilon": p.epsilon,
-            "tokens": p.tokens,
-            "seconds": None if private else round(p.seconds, 3),
-        }
-    ]
-    if p.utility is not None:
-        rows.append(
-            {
-                "kind": "eval",
-                "step": p.step.number + 1,
-                "phase": p.step.phase.name,
-                "epoch": p.step.round + 1,
-                "split": "valid",
-                "perplexity": p.utility.perplexity,
-                "perplexity_public_tokens": p.utility.perplexity_outside,
-                "epsilon": p.epsilon,
-            }
-        )
-    file.write(b"".join(json.dumps(row).encode() + b"\n" for row in rows))
-
-
-@contextmanager
-def _interruptible() -> Iterator[Callable[[], bool]]:
-    """SIGINT asks the loop to finish its step; a second one stops at once. Outside the main thread: no handler."""
-    asked: list[int] = []
-
-    def handler(*_: Any) -> None:
-        asked.append(1)
-        if len(asked) > 1:
-            raise KeyboardInterrupt
-
-    try:
-        previous = signal.signal(signal.SIGINT, handler)
-    except ValueError:
-        yield lambda: False
-        return
-    try:
-        yield lambda: bool(asked)
-    finally:
-        signal.signal(signal.SIGINT, previous)

@@ -13,7 +13,8 @@ from dataclasses import asdict, dataclass
 from math import ceil
 from typing import Any, Literal
 
-from taciturn.errors import UsageError
+from taciturn.errors import UsageError, nearest
+from taciturn.models.lora import Lora
 from taciturn.privacy.events import Event, NonPrivate, PoissonGaussian
 
 Part = Literal["public", "private", "skeletons", "redacted", "original"]
@@ -40,30 +41,114 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class ClipNoise:
-    """Per-record gradients clipped to ``clip``, summed, plus N(0, (noise_multiplier·clip)²), over the constant q·N."""
+    """Per-record gradients clipped to ``clip``, summed, plus Gaussian noise, over the constant q·N.
+
+    clipping: flat; per-layer (each of L layers to clip/√L); automatic (normalised to clip); adaptive (flat, and ``clip``
+    follows the ``quantile`` of the gradient norms at speed ``quantile_rate``, from a count noised with ``count_noise``).
+    noise_multiplier: of the whole step. With adaptive clipping the sum gets more noise than that and the count the rest:
+    a record moves the pair (sum/(z_Δ·C), (count − ½)/σ_b) by at most √(z_Δ⁻² + (2σ_b)⁻²) = 1/noise_multiplier
+    (Andrew et al. 2021, Theorem 1).
+    """
 
     clip: float
     noise_multiplier: float
+    clipping: Literal["flat", "per-layer", "automatic", "adaptive"] = "flat"
+    quantile: float = 0.5
+    quantile_rate: float = 0.2
+    count_noise: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.adapts and self.count_noise <= self.noise_multiplier / 2:
+            raise UsageError(
+                f"count_noise {self.count_noise:g} must be above half the noise multiplier {self.noise_multiplier:g}: the "
+                "count alone would cost more than the whole step may"
+            )
+
+    @property
+    def adapts(self) -> bool:
+        return self.clipping == "adaptive"
+
+    @property
+    def factors(self) -> str:
+        """The name of the clipping rule in `taciturn.persample.clip.RULES`."""
+        return "flat" if self.adapts else self.clipping
+
+    @property
+    def sum_noise(self) -> float:
+        """z_Δ: the noise multiplier of the sum of gradients."""
+        if not self.adapts or self.noise_multiplier == 0:
+            return self.noise_multiplier
+        return float((self.noise_multiplier**-2 - (2 * self.count_noise) ** -2) ** -0.5)
+
+
+OPTIMISERS = ("adam", "adamw", "sgd")
+
+SCHEDULES: dict[str, tuple[str, ...]] = {
+    "constant": (),
+    "constant_with_warmup": (),
+    "cosine": ("num_cycles",),
+    "cosine_with_restarts": ("num_cycles",),
+    "cosine_with_min_lr": ("num_cycles", "min_lr", "min_lr_rate"),
+    "cosine_warmup_with_min_lr": ("num_cycles", "min_lr", "min_lr_rate", "warmup_lr_rate"),
+    "inverse_sqrt": ("timescale",),
+    "linear": (),
+    "polynomial": ("lr_end", "power"),
+    "warmup_stable_decay": ("num_decay_steps", "warmup_type", "decay_type", "min_lr_ratio", "num_cycles"),
+}
+"""Schedules by their names in `transformers`, and the options each takes."""
+
+FEEDBACK = ("greedy", "reduce_lr_on_plateau")
+"""Schedules that follow a measured loss: a resumed run could not repeat them, and a private loss may not steer a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Optimiser:
-    """name: sgd or adamw. schedule: constant, linear or cosine, over the phase's steps, after ``warmup`` (a share)."""
+    """name: sgd (with ``momentum``, ``nesterov``), adam or adamw (with ``betas``, ``eps``).
 
-    name: Literal["sgd", "adamw"] = "adamw"
+    schedule: a name in :data:`SCHEDULES` over the phase's steps, with ``schedule_options``; ``warmup`` is the share of
+    the steps that warms up, for "constant" too. max_grad_norm: of the mean gradient in plain phases; a private phase has
+    its own clipping. Raises UsageError naming the nearest known name.
+    """
+
+    name: str = "adamw"
     lr: float = 1e-3
     momentum: float = 0.0
     weight_decay: float = 0.0
-    schedule: Literal["constant", "linear", "cosine"] = "constant"
+    schedule: str = "constant"
     warmup: float = 0.0
     max_grad_norm: float | None = None
+    nesterov: bool = False
+    betas: tuple[float, float] = (0.9, 0.999)
+    eps: float = 1e-8
+    schedule_options: dict[str, Any] | None = None
+
+    def __post_init__(self) -> None:
+        if self.name not in OPTIMISERS:
+            raise UsageError(f"optimiser {self.name!r} is unknown: {nearest(self.name, OPTIMISERS)}")
+        if self.name != "sgd" and (self.momentum or self.nesterov):
+            raise UsageError(f"momentum and nesterov belong to sgd; {self.name} has betas")
+        if self.nesterov and not self.momentum:
+            raise UsageError("nesterov needs a momentum above 0")
+        if self.schedule in FEEDBACK:
+            raise UsageError(
+                f"schedule {self.schedule!r} follows a measured loss; a schedule here is a function of the step alone: "
+                + ", ".join(SCHEDULES)
+            )
+        if self.schedule not in SCHEDULES:
+            raise UsageError(f"schedule {self.schedule!r} is unknown: {nearest(self.schedule, SCHEDULES)}")
+        for option in self.schedule_options or {}:
+            if option not in SCHEDULES[self.schedule]:
+                known = SCHEDULES[self.schedule]
+                hint = nearest(option, known) if known else "it takes none"
+                raise UsageError(f"schedule {self.schedule!r} has no option {option!r}: {hint}")
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
     """``steps`` updates over the records of ``reads`` (their number is ``records``), each time the phase comes up.
 
-    Raises UsageError for a sampler and a rule that have no accounting together.
+    Raises UsageError for a sampler, or a sampler and a rule together, that have no accounting, naming the guarantee they
+    would break.
     """
 
     name: str
@@ -75,10 +160,17 @@ class Phase:
     optimiser: Optimiser
 
     def __post_init__(self) -> None:
+        if type(self.sampler) not in (Shuffle, Poisson):
+            raise UsageError(
+                f"phase {self.name!r}: a phase draws its own records, by Shuffle(batch_size) or Poisson(rate); found a "
+                f"{type(self.sampler).__name__}. The ε of a run holds for records drawn independently at the rate that is "
+                "accounted for, and a sampler or loader from outside breaks that guarantee without a sign of it"
+            )
         if isinstance(self.rule, ClipNoise) and not isinstance(self.sampler, Poisson):
             raise UsageError(
-                f"phase {self.name!r}: clipped and noised steps need Poisson sampling, got {type(self.sampler).__name__}: "
-                "shuffled batches have another, larger cost that is not accounted for here"
+                f"phase {self.name!r}: clipped and noised steps need Poisson sampling, got {type(self.sampler).__name__}. "
+                "Amplification by sampling, and with it ε, holds for records drawn independently; shuffled batches have "
+                "another, larger cost that is not accounted for here"
             )
         if isinstance(self.rule, Plain) and isinstance(self.sampler, Poisson):
             raise UsageError(f"phase {self.name!r}: plain steps take shuffled batches")
@@ -97,12 +189,23 @@ class Phase:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """name: lstm, a config file, a folder or a hub name. tokenizer: as `taciturn.models.tokens.load_tokenizer` takes it."""
+    """name, options, task, labels, lora (what `taciturn.models.hf.load_model` calls adapter), frozen and
+    gradient_checkpointing: as that function takes them. tokenizer: as `taciturn.models.tokens.load_tokenizer` takes it.
+    dtype: of matrix products in training; weights, norms and noise are float32 in any case. chat_template, loss_on: of
+    conversations, as `taciturn.models.template.set_template` and `taciturn.models.chat.ChatCoder` take them."""
 
     name: str
     tokenizer: str = "auto"
     max_length: int | None = None
     options: dict[str, Any] | None = None
+    task: Literal["causal", "classify", "masked"] = "causal"
+    labels: tuple[str, ...] = ()
+    lora: Lora | None = None
+    frozen: tuple[str, ...] = ()
+    dtype: Literal["float32", "bf16", "fp16"] = "float32"
+    gradient_checkpointing: bool = False
+    chat_template: str = "auto"
+    loss_on: Literal["all", "assistant"] = "all"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +238,10 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that decides a run. ``phases`` run in order, ``repeat`` times over."""
+    """Everything that decides a run. ``phases`` run in order, ``repeat`` times over.
+
+    average: decay of the moving average of the weights that is evaluated and exported, None for the last weights.
+    """
 
     mechanism: str
     phases: tuple[Phase, ...]
@@ -145,15 +251,21 @@ class Plan:
     model: Model = Model("lstm", "bytes")
     seeds: Seeds = Seeds()
     relation: str = "substitution"
+    average: float | None = None
 
-    def unroll(self) -> Iterator[Step]:
-        """Every step of the run, in order."""
+    def __post_init__(self) -> None:
+        if self.average is not None and not 0 < self.average < 1:
+            raise UsageError(f"average: expected a decay between 0 and 1 such as 0.999, found {self.average!r}")
+
+    def unroll(self, first: int = 0) -> Iterator[Step]:
+        """Every step of the run from number ``first`` on, in order; there are no others."""
         number = 0
         done = dict.fromkeys((p.name for p in self.phases), 0)
         for round in range(self.repeat):
             for phase in self.phases:
                 for _ in range(phase.steps):
-                    yield Step(number, phase, done[phase.name], round)
+                    if number >= first:
+                        yield Step(number, phase, done[phase.name], round)
                     done[phase.name] += 1
                     number += 1
 
@@ -193,6 +305,7 @@ class Plan:
                 for phase in self.phases
             ],
             "repeat": self.repeat,
+            "average": self.average,
             "model": asdict(self.model),
             "seeds": {**asdict(self.seeds), "noise": "os" if self.seeds.noise is None else self.seeds.noise},
             "corpus_key": self.corpus_key,

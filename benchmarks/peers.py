@@ -1,0 +1,61 @@
+"""Our step in the form that the peer benchmark pairs with a plain step of the same model.
+
+    python bench_peers.py --model distilgpt2 --impl plain ours:benchmarks.peers:make
+
+A step is forward, loss, backward, clip, noise, optimiser and zero_grad, with taciturn's own rules and noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from taciturn.models.loss import CrossEntropy
+from taciturn.persample.capture import captured, trainable_names
+from taciturn.persample.clip import clipped_sum
+from taciturn.persample.sums import Sums
+from taciturn.training.noise import SecretSource
+
+CLIP, LR = 1.0, 1e-4
+
+
+def record_losses(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
+    """Mean loss per target of each record, as training takes it: causal, or classification when the batch has labels."""
+    out = model(**{key: value for key, value in batch.items() if key != "y"})
+    logits = getattr(out, "logits", out)
+    if "y" in batch:
+        return torch.nn.functional.cross_entropy(logits, batch["y"], reduction="none")
+    ids = batch["input_ids"]
+    weights = torch.full(ids.shape, 1 / (ids.shape[1] - 1), device=ids.device)
+    weights[:, -1] = 0
+    return CrossEntropy.apply(logits, torch.roll(ids, -1, 1), weights)
+
+
+def make(model: Any, _: Callable[..., torch.Tensor], args: Any) -> Callable[[dict[str, torch.Tensor]], float]:
+    """step(batch) -> loss; ``step.grads()`` gives the released gradients of the last step."""
+    names = trainable_names(model)
+    optimiser = (torch.optim.SGD if args.optim == "sgd" else torch.optim.AdamW)(list(names), lr=LR)
+    secret = SecretSource()
+    at = 0
+
+    def step(batch: dict[str, torch.Tensor]) -> float:
+        nonlocal at
+        rows = len(batch["input_ids"])
+        sums = Sums()
+        with captured(model, rows) as tape:
+            losses = record_losses(model, batch)
+            clipped_sum(model, tape, losses, CLIP, sums)
+        secret.add_gaussian(at, [sums[name] for name in sums], args.sigma * CLIP / rows, 1 / rows)
+        at += 1
+        for p, name in names.items():
+            p.grad = sums[name]
+        optimiser.step()
+        if args.check:
+            step.g = [g.clone() for g in (sums[name] for name in sums)]
+        optimiser.zero_grad(set_to_none=True)
+        return float(losses.detach().mean())
+
+    step.grads = lambda: step.g
+    return step

@@ -1,0 +1,163 @@
+"""What a run says about itself while it goes on: progress for a display, rows of metrics.jsonl, events for TensorBoard.
+
+A private step leaves its number and ε in files, nothing else: its loss, the size of its batch and how long it took would
+tell something about the records it drew. A display on the operator's own terminal may show time.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from taciturn.errors import MissingExtra
+from taciturn.models.evaluate import Utility
+from taciturn.training.plan import Plan, Poisson, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """What a display may show after a step: numbers only.
+
+    loss, tokens: of the batch; None in private phases, and unknown there. seconds: since this process began to train.
+    left: seconds to go, from the mean step of each phase so far. speed: tokens a second in a public phase; in a private
+    one the *expected* records a second, q·N over the mean step, as the drawn number is secret.
+    """
+
+    step: Step
+    total: int
+    loss: float | None
+    tokens: int | None
+    seconds: float
+    utility: Utility | None = None
+    epsilon: float | None = None
+    left: float | None = None
+    speed: float | None = None
+
+
+class Clock:
+    """Seconds, steps and public tokens by phase, from which speed and time left are worked out."""
+
+    def __init__(self, plan: Plan, first: int) -> None:
+        self._start = self._last = time.monotonic()
+        self._seconds: Counter[str] = Counter()
+        self._steps: Counter[str] = Counter()
+        self._tokens: Counter[str] = Counter()
+        self._left = Counter(step.phase.name for step in plan.unroll(first))
+
+    def tick(self, step: Step, tokens: int | None) -> None:
+        """A step of ``step``'s phase is done."""
+        now, name = time.monotonic(), step.phase.name
+        self._seconds[name] += now - self._last  # type: ignore[assignment]
+        self._steps[name] += 1
+        self._tokens[name] += tokens or 0
+        self._left[name] -= 1
+        self._last = now
+
+    @property
+    def seconds(self) -> float:
+        return self._last - self._start
+
+    @property
+    def left(self) -> float:
+        """A phase that has not begun is taken to be as fast as the steps so far."""
+        overall = self._seconds.total() / max(1, self._steps.total())
+        means = {name: self._seconds[name] / n for name, n in self._steps.items() if n}
+        return sum(n * means.get(name, overall) for name, n in self._left.items())
+
+    def speed(self, step: Step) -> float:
+        """See :class:`Progress`."""
+        phase = step.phase
+        done: float = self._tokens[phase.name]
+        if isinstance(phase.sampler, Poisson):
+            done = phase.sampler.rate * phase.records * self._steps[phase.name]
+        return done / max(self._seconds[phase.name], 1e-9)
+
+
+class Metrics:
+    """metrics.jsonl, cut to the ``keep`` bytes that belong to the checkpoint a run goes on from; events on request."""
+
+    def __init__(self, out: Path, keep: int, first: int, tensorboard: bool) -> None:
+        self._events = Events(out / "tensorboard", first) if tensorboard else None
+        self._file = (out / "metrics.jsonl").open("a+b")
+        self._file.truncate(keep)
+        self._file.seek(0, os.SEEK_END)
+        self._public_seconds, self._before = 0.0, 0.0
+
+    def write(self, p: Progress) -> None:
+        """Add the rows of one step. ``seconds`` counts public steps only: the sum would give private durations away."""
+        private = p.step.phase.private
+        if not private:
+            self._public_seconds += p.seconds - self._before
+        self._before = p.seconds
+        for row in rows(p, self._public_seconds):
+            self._file.write(json.dumps(row).encode() + b"\n")
+            if self._events is not None:
+                self._events.add(row, self._public_seconds)
+
+    def sync(self) -> int:
+        """Hand all to the operating system; bytes written so far."""
+        self._file.flush()
+        if self._events is not None:
+            self._events.flush()
+        return self._file.tell()
+
+    def __enter__(self) -> Metrics:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._file.close()
+        if self._events is not None:
+            self._events.close()
+
+
+def rows(p: Progress, public_seconds: float) -> list[dict[str, Any]]:
+    """The rows of metrics.jsonl for one step: "step" always, "eval" when the held-out records were scored."""
+    private = p.step.phase.private
+    at = {"step": p.step.number + 1, "phase": p.step.phase.name, "epsilon": p.epsilon}
+    seconds = None if private else round(public_seconds, 3)
+    step = {"kind": "step", **at, "loss": p.loss, "tokens": p.tokens, "seconds": seconds}
+    if p.utility is None:
+        return [step]
+    measured = {"perplexity": p.utility.perplexity, "perplexity_public_tokens": p.utility.perplexity_outside}
+    return [step, {"kind": "eval", **at, "epoch": p.step.round + 1, "split": "valid", **measured}]
+
+
+class Events:
+    """The numbers of metrics.jsonl as TensorBoard events."""
+
+    SHOWN = ("loss", "tokens", "epsilon", "perplexity", "perplexity_public_tokens")
+
+    def __init__(self, folder: Path, first: int) -> None:
+        self._writer = summary_writer()(str(folder), purge_step=first + 1 if first else None)
+        self._began = time.time()
+
+    def add(self, row: dict[str, Any], public_seconds: float) -> None:
+        """Each event carries a time; it stands still in private phases, like ``seconds``."""
+        for name in self.SHOWN:
+            if row.get(name) is not None:
+                kind = "valid" if row["kind"] == "eval" and name != "epsilon" else row["phase"]
+                tag = "privacy/epsilon" if name == "epsilon" else f"{kind}/{name}"
+                self._writer.add_scalar(tag, row[name], row["step"], walltime=self._began + public_seconds)
+
+    def flush(self) -> None:
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def summary_writer() -> Any:
+    """PyTorch's class that writes events. Raises MissingExtra when TensorBoard is not installed."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise MissingExtra("tensorboard", "tensorboard") from error
+    return SummaryWriter

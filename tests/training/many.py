@@ -1,0 +1,189 @@
+"""Runs in several processes: cases that a process on its own and a group of processes both run, and what starts a group."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from tiny import DATA, TOKENIZER, VALID, plan, private, public
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from taciturn.models import lora
+from taciturn.models.hf import checkpoint_activations, load_model
+from taciturn.models.lora import Lora
+from taciturn.models.tokens import mask_id
+from taciturn.training import engine
+from taciturn.training.engine import Options
+from taciturn.training.noise import SecretSource
+from taciturn.training.plan import Optimiser, Plan, Step
+from taciturn.training.rules import Work, private_gradient
+from taciturn.training.sharded import gathered, is_cut, shard
+from taciturn.training.world import ALONE, World, joined
+
+GENTLE = Optimiser("adamw", 3e-4)
+"""A rate at which one step of the grid that noised sums are rounded to moves no weight by 1e-6."""
+
+
+def lstm(dropout: float = 0.0, width: int = 8) -> Any:
+    return load_model("lstm", TOKENIZER, 1, {"embedding_size": 8, "hidden_size": width, "dropout": dropout})
+
+
+def forgetful() -> Any:
+    return lstm(0.1)
+
+
+def gpt2() -> Any:
+    return _causal("gpt2", n_layer=2, n_head=2, n_embd=12, n_positions=64, resid_pdrop=0, embd_pdrop=0, attn_pdrop=0)
+
+
+def llama() -> Any:
+    heads = {"num_attention_heads": 4, "num_key_value_heads": 2}
+    return _causal("llama", hidden_size=16, intermediate_size=24, num_hidden_layers=3, **heads)
+
+
+def adapted() -> Any:
+    """A frozen Llama with an adapter, whose activations are computed again in the backward pass."""
+    torch.manual_seed(1)
+    m = lora.add(llama(), Lora(r=2, alpha=4), "causal")
+    checkpoint_activations(m)
+    return m
+
+
+def _causal(kind: str, **shape: Any) -> Any:
+    torch.manual_seed(1)
+    end = TOKENIZER.eos_token_id
+    config = AutoConfig.for_model(kind, vocab_size=len(TOKENIZER), bos_token_id=end, eos_token_id=end, **shape)
+    return AutoModelForCausalLM.from_config(config)
+
+
+WHOLE = Options(checkpoint_steps=4, valid=VALID)
+CUT = replace(WHOLE, shard=True)
+
+
+@dataclass(frozen=True)
+class Case:
+    plan: Plan
+    make: Callable[[], Any]
+    options: Options = WHOLE
+
+    def run(self, out: Path, world: World = ALONE, **how: Any) -> torch.Tensor:
+        """The weights the case comes to, whole. Processes have token budgets, and so numbers of passes, of their own."""
+        m = self.make()
+        data = {phase.name: DATA for phase in self.plan.phases}
+        options = replace(self.options, token_budget=90 if world.rank == 1 else 8192)
+        engine.fit(self.plan, m, TOKENIZER, data, out, options, world=world, **how)
+        named = dict(m.named_parameters())
+        assert all(is_cut(p) == (options.shard and world.size > 1) for p in named.values())
+        return torch.cat([w.detach().flatten() for w in gathered(named, True).values()])
+
+
+def noisy(rate: float = 0.3, **rule: Any) -> Any:
+    return replace(private(rate, **rule), optimiser=GENTLE)
+
+
+CLIPPED = Optimiser("sgd", 0.1, momentum=0.9, max_grad_norm=0.5)
+CASES = {
+    "two phases": Case(plan(public(), noisy()), lstm),
+    "nearly all draws empty": Case(plan(noisy(0.01, clip=0.05)), lstm),
+    "average, adaptive clipping": Case(plan(public(3, CLIPPED), noisy(clipping="adaptive"), average=0.9), lstm),
+    "operating-system noise": Case(plan(public(2), noisy(), noise=None), lstm),
+    "dropout": Case(plan(public(), noisy()), forgetful),
+}
+SHARDED = {
+    "gpt2": Case(plan(public(3, CLIPPED), noisy()), gpt2, CUT),
+    "llama": Case(plan(public(3, GENTLE), noisy(clipping="per-layer"), average=0.9), llama, CUT),
+    "llama, adapter": Case(plan(public(3), noisy(steps=4), repeat=1), adapted, CUT),
+    "lstm, adaptive": Case(plan(noisy(0.05, clipping="adaptive")), lstm, CUT),
+}
+
+
+def run_all(folder: Path) -> None:
+    """Run every case, one after the other, in this group; each process leaves its weights, and released noise."""
+    with joined(1) as world:
+        for name, case in (CASES | SHARDED).items():
+            out = folder / name
+            out.mkdir(exist_ok=True)
+            torch.save(case.run(out, world), out / f"weights-{world.rank}.pt")
+            world.wait()
+        for kind, cut in (("copies", False), ("sharded", True)):
+            torch.save(noise(world, cut), folder / f"noise-{kind}-{world.rank}.pt")
+        world.wait()
+
+
+def noise(world: World, cut: bool) -> dict[str, torch.Tensor]:
+    """The released gradient of records without targets: noise and nothing else, from the operating system."""
+    m = lstm(width=96)
+    if cut:
+        world = shard(m, world)
+    phase = private(0.2, sigma=2.0, clip=0.5)
+    rows, secret = np.full(5, len(DATA) - 1), SecretSource(None)  # the last record is only <MASK>
+    private_gradient(m, DATA, rows, mask_id(TOKENIZER), Work(), Step(0, phase, 0, 0), secret, 0.5, world)
+    released: dict[str, torch.Tensor] = gathered({name: p.grad for name, p in m.named_parameters()}, True)
+    return released
+
+
+def die_at(rank: int, step: int, how: int = signal.SIGKILL) -> None:
+    """Have the process ``rank`` of this group end in the middle of a step."""
+    draw = engine.draw
+
+    def dying(at: Step, *rest: Any) -> Any:
+        if int(os.environ["RANK"]) == rank and at.number + 1 == step:
+            os.kill(os.getpid(), how)
+        return draw(at, *rest)
+
+    engine.draw = dying  # type: ignore[attr-defined]
+
+
+def run_case(folder: Path, name: str, resume: bool) -> None:
+    """One case, by way of the exit codes of the command line."""
+    from taciturn.errors import TaciturnError
+
+    try:
+        with joined(1) as world:
+            torch.save(CASES[name].run(folder, world, resume=resume), folder / f"weights-{world.rank}.pt")
+            world.wait()
+    except TaciturnError as error:
+        print(error, flush=True)
+        sys.exit(error.exit_code)
+
+
+def group(code: str, size: int) -> list[subprocess.Popen[bytes]]:
+    """``size`` processes, as torchrun would start them, running ``code``, in which ``many`` is this module."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    head = f"import os, signal, sys\nfrom pathlib import Path\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+    head += "import many\n"
+    here = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size), "OMP_NUM_THREADS": "1"}
+
+    def start(rank: int) -> subprocess.Popen[bytes]:
+        env = {**os.environ, **here, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        return subprocess.Popen(
+            [sys.executable, "-c", head + code], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        )
+
+    return [start(rank) for rank in range(size)]
+
+
+def finish(processes: list[subprocess.Popen[bytes]], seconds: float = 150) -> list[tuple[int, str]]:
+    """(exit code, what it said) of each; none is left running."""
+    try:
+        said = [p.communicate(timeout=seconds)[0].decode() for p in processes]
+    finally:
+        for p in processes:
+            p.kill()
+    return [(p.returncode, text) for p, text in zip(processes, said, strict=True)]
+
+
+def together(code: str, size: int) -> None:
+    for returned, said in finish(group(code, size)):
+        assert returned == 0, said
