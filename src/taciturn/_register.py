@@ -1,4 +1,4 @@
-"""Make `import taciturn` enough for an exported LSTM or AWD-LSTM to load with the Auto classes, without importing torch for it.
+"""Make `import taciturn` enough for an exported LSTM or AWD-LSTM to load with the Auto classes, without importing torch.
 
 When transformers is already imported, our models register at once; else the registration waits until transformers' auto
 classes are imported, which a finder on ``sys.meta_path`` sees.

@@ -91,7 +91,7 @@ print(json.dumps(found))
 """
 
 
-def test_exports_load_with_plain_calls_in_a_fresh_process(tmp_path: Path) -> None:
+def test_p35_exports_load_with_plain_calls_in_a_fresh_process(tmp_path: Path) -> None:
     """peft#1457: an adapter trained with an added token must find its embedding again. Bases with and without `<MASK>`."""
     ids = encode_all(TOKENIZER, ["what is <MASK> here"])[0][None]
     tensor = torch.from_numpy(ids.astype(np.int64))
@@ -203,7 +203,7 @@ TEXTS = ["hello there, good day"] * 6 + [f"my number is (555) 010-77{i:02}, call
 
 
 @pytest.mark.parametrize(("optimiser", "dtype"), [("sgd", "float32"), ("adamw", "float32"), ("adamw", "bf16")])
-def test_a_run_moves_every_tensor_of_the_adapter_and_none_of_the_base(
+def test_p03_a_run_moves_every_tensor_of_the_adapter_and_none_of_the_base(
     optimiser: str, dtype: str, tmp_path: Path
 ) -> None:
     """opacus#820: an adapter that never moved looked healthy. B is zero at first, so A has no gradient in a plain step."""

@@ -118,6 +118,21 @@ def test_causal_models(name: str) -> None:
     assert_right(causal(name), causal_batch())
 
 
+def test_p04_positions_built_as_one_row_are_told_apart_by_record() -> None:
+    """GPT-2 asks for positions [1, T] and adds them to every record: each record still has a gradient of its own."""
+    model, data = causal("gpt2"), causal_batch()
+    with captured(model, B) as tape:
+        losses_of(model, data)(slice(0, B)).sum().backward()
+        (positions,) = [use for use in tape.uses if use.key == "transformer.wpe.weight"]
+        together = positions.squared_norms().sqrt()
+    single = []
+    for b in range(B):
+        losses_of(model, data)(slice(b, b + 1)).sum().backward()
+        single.append(model.transformer.wpe.weight.grad.norm())
+        model.zero_grad(set_to_none=True)
+    torch.testing.assert_close(together, torch.stack(single), rtol=1e-5, atol=1e-7)
+
+
 @pytest.mark.parametrize("name", ENCODERS)
 def test_sequence_classification(name: str) -> None:
     kind, options = ENCODERS[name]

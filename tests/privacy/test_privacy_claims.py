@@ -84,7 +84,7 @@ def test_record_privacy_of_crt_is_for_private_records_and_never_with_skeletons()
     assert "skeletons" in having.reason
 
 
-def test_dpsgd_promises_record_privacy_and_says_what_a_user_gets():
+def test_p14_a_record_certificate_never_claims_users_and_says_what_one_gets():
     found = by("dpsgd", {NOISY: 200}, redacted=False, records_per_user=3)
     dp = [g for (notion, _), g in found.items() if notion == "dp"]
     assert [g.status for g in dp] == ["proved", "proved"]

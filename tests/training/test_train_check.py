@@ -13,8 +13,9 @@ from torch.profiler import ProfilerActivity, profile
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForSequenceClassification
 
 from taciturn.cli.main import run
-from taciturn.models.hf import checkpoint_activations, random_model
+from taciturn.models.hf import checkpoint_activations
 from taciturn.models.loss import record_losses
+from taciturn.models.source import random_model
 from taciturn.persample.capture import captured
 from taciturn.training.check import check, pass_bytes, random_batch
 

@@ -34,7 +34,7 @@ def released(phase: Phase, rows: list[int], budget: int = 10_000, step: int = 0,
 
 
 @pytest.mark.parametrize("budget", [1, 40, 90, 10_000])
-def test_the_update_does_not_depend_on_the_physical_split(budget: int) -> None:
+def test_p08_the_update_does_not_depend_on_the_physical_split(budget: int) -> None:
     rows = list(range(0, 25, 2))
     torch.testing.assert_close(released(private(), rows, budget), released(private(), rows), rtol=1e-5, atol=1e-6)
     a, b = model().eval(), model().eval()

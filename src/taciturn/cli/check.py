@@ -30,8 +30,9 @@ def check(
     import torch
 
     from taciturn.cli.show import as_json
-    from taciturn.models.hf import checkpoint_activations, is_random, published_model, random_model
+    from taciturn.models.hf import checkpoint_activations
     from taciturn.models.lora import Lora, add
+    from taciturn.models.source import is_random, published_model, random_model
     from taciturn.training.check import check as examine
 
     torch.manual_seed(0)

@@ -7,7 +7,7 @@ from taciturn.cli.options import Json
 EXTRAS = {
     "train": ("torch", "transformers", "tokenizers", "safetensors", "cryptography"),
     "lora": ("peft",),
-    "gguf": ("gguf",),
+    "gguf": ("gguf", "accelerate"),
     "tensorboard": ("tensorboard",),
     "report": ("matplotlib", "jinja2"),
     "datasets": ("datasets",),

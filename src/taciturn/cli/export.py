@@ -20,7 +20,7 @@ def export(run: Path, *, output: Annotated[Path, Parameter(name=["--output", "-o
 
     difference = write(run, output)
     talk.print(
-        f"{output} loads with AutoModelForCausalLM.from_pretrained; its loss differs by {difference:.1e} at most"
+        f"{output} loads with from_pretrained; its loss differs by {difference:.1e} at most"
     )
     if json:
         as_json({"model": str(output), "loss_difference": difference})

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_leaves
 from taciturn.models.hf import context_length
 from taciturn.models.loss import Batch, record_losses
 from taciturn.persample.capture import captured, unsupported
-from taciturn.persample.verify import TOLERANCE, disagreement
+from taciturn.persample.verify import TOLERANCE, disagreement, verify
 
 LONGEST = 512
 STATES = {"sgd": 0, "momentum": 1, "adamw": 2}
@@ -101,9 +101,7 @@ def check(
     if report.unsupported or not trainable:
         return report
     batch = random_batch(model, (8, 5), classify)
-    difference, worst = disagreement(
-        model, lambda rows: record_losses(model, _each(batch, lambda t: t[rows])), len(batch)
-    )
+    difference, worst = disagreement(model, _losses(model, batch), len(batch))
     report = replace(report, difference=difference, worst=worst, padding=_padding(model, batch))
     width = min(n for n in (max_length or LONGEST, context_length(model)) if n)
     rows = max(1, tokens // width)
@@ -112,6 +110,13 @@ def check(
     activations, peak = pass_bytes(model, rows, width, classify)
     memory = Memory(rows, width, weights, sums, STATES[optimiser] * sums, activations, peak)
     return replace(report, memory=memory)
+
+
+def assure(model: nn.Module, *, classify: bool = False) -> float:
+    """Compare per-record gradients of two short random records with one record at a time, before any private record is
+    read; the largest relative difference. Raises UsageError when no clip norm would hold."""
+    batch = random_batch(model, (8, 5), classify)
+    return verify(model, _losses(model, batch), len(batch))
 
 
 def random_batch(model: Any, lengths: tuple[int, ...], classify: bool) -> Batch:
@@ -202,6 +207,11 @@ def _padding(model: nn.Module, batch: Batch) -> float:
         alone = record_losses(model, _each(batch, lambda t: t[-1:, :length] if t.dim() > 1 else t[-1:]))[0]
     model.train(training)
     return float((together - alone).abs() / alone.abs().clamp_min(1e-12))
+
+
+def _losses(model: nn.Module, batch: Batch) -> Callable[[slice], Tensor]:
+    """The losses of some rows of a batch."""
+    return lambda rows: record_losses(model, _each(batch, lambda t: t[rows]))
 
 
 def _each(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
