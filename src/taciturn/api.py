@@ -14,7 +14,7 @@ from taciturn.mechanisms import run as runs
 from taciturn.mechanisms.certify import certify as write_certificate
 from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.cost import spent
-from taciturn.mechanisms.run import RunConfig
+from taciturn.mechanisms.settings import RunConfig, save_config
 from taciturn.privacy.certificate import Certificate
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import Record
@@ -42,7 +42,7 @@ class Planned:
 
     def save(self, path: PathLike) -> None:
         """Write run.toml, for `taciturn train`."""
-        runs.save_config(self.config, Path(path))
+        save_config(self.config, Path(path))
 
 
 @dataclass(frozen=True, slots=True)

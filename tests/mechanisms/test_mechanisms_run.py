@@ -12,7 +12,8 @@ import pytest
 
 from taciturn.errors import DataError, Interrupted, MismatchError, UsageError
 from taciturn.mechanisms.certify import certify
-from taciturn.mechanisms.run import RunConfig, make_plan, mechanism, train
+from taciturn.mechanisms.run import make_plan, train
+from taciturn.mechanisms.settings import RunConfig, mechanism
 from taciturn.privacy.certificate import file_digest
 from taciturn.privacy.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.verify import verify

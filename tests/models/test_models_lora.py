@@ -14,7 +14,8 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
 from taciturn.errors import MissingExtra, TaciturnError, UsageError
-from taciturn.mechanisms.run import RunConfig, train
+from taciturn.mechanisms.run import train
+from taciturn.mechanisms.settings import RunConfig
 from taciturn.models import lora
 from taciturn.models.hf import export, load_adapted, load_exported, load_model
 from taciturn.models.lora import Lora

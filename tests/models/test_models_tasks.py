@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.certify import certify
-from taciturn.mechanisms.run import RunConfig, train
+from taciturn.mechanisms.run import train
+from taciturn.mechanisms.settings import RunConfig
 from taciturn.models.evaluate import HeldOut
 from taciturn.models.hf import load_exported, load_model
 from taciturn.models.loss import collate, record_losses

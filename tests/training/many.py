@@ -143,12 +143,12 @@ def die_at(rank: int, step: int, how: int = signal.SIGKILL) -> None:
     engine.draw = dying  # type: ignore[attr-defined]
 
 
-def run_case(folder: Path, name: str, resume: bool) -> None:
+def run_case(folder: Path, name: str, resume: bool, minutes: float = 1) -> None:
     """One case, by way of the exit codes of the command line."""
     from taciturn.errors import TaciturnError
 
     try:
-        with joined(1) as world:
+        with joined(minutes) as world:
             torch.save(CASES[name].run(folder, world, resume=resume), folder / f"weights-{world.rank}.pt")
             world.wait()
     except TaciturnError as error:

@@ -75,7 +75,8 @@ def test_a_configuration_reaches_average_keep_and_events(tmp_path: Path) -> None
     """From run.toml to the exported model: its weights are the average, and the plan says so."""
     from safetensors.torch import load_file
 
-    from taciturn.mechanisms.run import RunConfig, train
+    from taciturn.mechanisms.run import train
+    from taciturn.mechanisms.settings import RunConfig
     from taciturn.screening.pipeline import screen
     from taciturn.screening.policies import policy
     from taciturn.text.readers import Corpus

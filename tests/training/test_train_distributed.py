@@ -116,6 +116,18 @@ def test_a_lost_process_ends_the_others_and_any_number_resumes(tmp_path: Path, l
     assert (out / "ledger.jsonl").read_bytes() == (tmp_path / "straight" / "ledger.jsonl").read_bytes()
 
 
+def test_a_process_that_hangs_ends_the_others_after_the_timeout(tmp_path: Path) -> None:
+    call = f"many.run_case(Path({str(tmp_path)!r}), 'two phases', False, minutes=0.1)"
+    processes = group("many.die_at(1, 7, signal.SIGSTOP)\n" + call, 2)
+    try:
+        said = processes[0].communicate(timeout=60)[0].decode()
+    finally:
+        processes[1].kill()
+    finish(processes[1:])
+    assert processes[0].returncode == 1
+    assert "was lost after step 6 of 22" in said
+
+
 @pytest.mark.parametrize("told", [0, 1])
 def test_a_signal_to_any_process_stops_all_and_they_resume_to_the_same_bits(
     several: Callable[[int], Path], tmp_path: Path, told: int

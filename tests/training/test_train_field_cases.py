@@ -17,7 +17,8 @@ from torch.utils.data import DataLoader, WeightedRandomSampler
 from taciturn.errors import GuaranteeError, Interrupted, MismatchError, UsageError
 from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.cost import against_target, planned_epsilon, running, spent
-from taciturn.mechanisms.run import RunConfig, make_plan, train
+from taciturn.mechanisms.run import make_plan, train
+from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.certificate import issue
 from taciturn.privacy.events import PoissonGaussian

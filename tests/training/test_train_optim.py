@@ -20,7 +20,7 @@ from transformers import SchedulerType, get_scheduler
 from taciturn.errors import UsageError
 from taciturn.mechanisms.config import OptimiserConfig, PrivateSteps, parse
 from taciturn.training.optim import build, schedule
-from taciturn.training.plan import FEEDBACK, SCHEDULES, Optimiser
+from taciturn.training.schedules import FEEDBACK, SCHEDULES, Optimiser
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "cosine_with_min_lr": {"min_lr_rate": 0.1},

@@ -19,8 +19,6 @@ def export(run: Path, *, output: Annotated[Path, Parameter(name=["--output", "-o
     from taciturn.reporting.export import export as write
 
     difference = write(run, output)
-    talk.print(
-        f"{output} loads with from_pretrained; its loss differs by {difference:.1e} at most"
-    )
+    talk.print(f"{output} loads with from_pretrained; its loss differs by {difference:.1e} at most")
     if json:
         as_json({"model": str(output), "loss_difference": difference})

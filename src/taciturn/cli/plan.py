@@ -33,7 +33,8 @@ def plan(
     """
     from taciturn.cli.show import as_json, talk
     from taciturn.mechanisms.config import parse
-    from taciturn.mechanisms.run import RunConfig, make_plan, save_config
+    from taciturn.mechanisms.run import make_plan
+    from taciturn.mechanisms.settings import RunConfig, save_config
     from taciturn.screening.screened import load
 
     raw: dict[str, Any] = {

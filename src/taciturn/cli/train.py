@@ -27,18 +27,19 @@ def train(
     from taciturn.errors import UsageError
     from taciturn.mechanisms import run as runs
     from taciturn.mechanisms.config import parse
+    from taciturn.mechanisms.settings import RunConfig, load_config
 
     if resume:
         folder = output or (config if config.is_dir() else None)
         if folder is None:
             raise UsageError("--resume needs the run's folder: taciturn train runs/mail --resume")
-        loaded = runs.load_config(folder / "run.toml")
+        loaded = load_config(folder / "run.toml")
     else:
         if output is None:
             raise UsageError("name the run's folder with -o, e.g. taciturn train run.toml -o runs/mail")
-        folder, loaded = output, runs.load_config(config)
+        folder, loaded = output, load_config(config)
     if set_:
-        loaded = parse(runs.RunConfig, assign(loaded.model_dump(mode="json"), set_), "--set")
+        loaded = parse(RunConfig, assign(loaded.model_dump(mode="json"), set_), "--set")
     if rank():  # process 0 talks
         silent()
         runs.train(loaded, folder, resume=resume)

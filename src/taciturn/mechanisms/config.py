@@ -10,7 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy.calibrate import noise_multiplier as calibrated
-from taciturn.training.plan import ClipNoise, Optimiser, Target
+from taciturn.training.plan import ClipNoise, Target
+from taciturn.training.schedules import Optimiser
 
 Config = TypeVar("Config", bound=BaseModel)
 

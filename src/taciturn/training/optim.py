@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from taciturn.errors import UsageError
-from taciturn.training.plan import Optimiser
+from taciturn.training.schedules import Optimiser
 
 
 def build(config: Optimiser, model: nn.Module) -> torch.optim.Optimizer:

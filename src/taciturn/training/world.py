@@ -8,6 +8,7 @@ is a world of one, for which everything here is the identity. Numbers travel by 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 import torch
 import torch.distributed as dist
+import torch.distributed.nn  # first: its functions keep the group that is there when it is imported alive to the end
 from numpy.typing import NDArray
 
 from taciturn.errors import Elsewhere, Interrupted, LostProcess, MismatchError, TaciturnError, UsageError
@@ -156,13 +158,16 @@ def joined(minutes: float = 10.0) -> Iterator[World]:
             backend = "cpu:gloo,cuda:nccl" if cuda else "gloo"
             dist.init_process_group(backend, timeout=timedelta(minutes=minutes))
         control = None if mine else dist.new_group(backend="gloo", timeout=timedelta(minutes=minutes))
-        world = World(dist.get_rank(), dist.get_world_size(), device, None, control)
         try:
-            yield world
+            yield World(dist.get_rank(), dist.get_world_size(), device, None, control)
+            if mine:
+                dist.destroy_process_group()
         except Interrupted:
-            _leave(mine)
+            if mine:
+                dist.destroy_process_group()
             raise
-        _leave(mine)
+        finally:  # not destroyed after another error: that could wait for a process that is gone
+            time.sleep(0.1)  # gloo's threads let go of what they sent, for which they need the interpreter to be there
 
 
 @contextmanager
@@ -184,9 +189,3 @@ def _is_lost(error: RuntimeError) -> bool:
     return isinstance(error, dist.DistError) or any(
         word in str(error) for word in ("gloo", "NCCL", "Connection closed")
     )
-
-
-def _leave(mine: bool) -> None:
-    """Only after success: leaving waits for the others, and after an error they may be gone."""
-    if mine:
-        dist.destroy_process_group()

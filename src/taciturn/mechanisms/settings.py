@@ -1,0 +1,137 @@
+"""run.toml: everything that decides a run, read strictly and written complete."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Literal
+
+import tomli_w
+from pydantic import Field
+
+from taciturn.errors import UsageError, nearest
+from taciturn.mechanisms import MECHANISMS
+from taciturn.mechanisms.config import Strict, existing, parse
+from taciturn.models.lora import ALL, Lora
+from taciturn.text.files import write_text
+from taciturn.training.plan import Model
+
+
+class LoraConfig(Strict):
+    """See :class:`taciturn.models.lora.Lora`."""
+
+    r: int = Field(8, ge=1)
+    alpha: int = Field(16, ge=1)
+    dropout: float = Field(0.0, ge=0, lt=1)
+    targets: Literal["all-linear"] | tuple[str, ...] = "all-linear"
+    modules_to_save: tuple[str, ...] = ()
+    start: str | None = None
+
+    def build(self) -> Lora:
+        targets = ALL if isinstance(self.targets, str) else self.targets
+        return Lora(**{**self.model_dump(), "targets": targets})
+
+
+class ModelConfig(Strict):
+    """name: lstm, awd-lstm, a config.json, a folder, a .gguf file or a hub name; tokenizer: auto, bytes, bpe:N or a folder.
+
+    options: fields of the model's configuration. labels: the classes of task classify. lora: a table, empty for the
+    defaults, trains an adapter instead of the model. frozen: patterns of parameter names that stay as they are.
+    chat_template: auto (the tokenizer's own), plain (contents joined by line ends) or a file with a Jinja template.
+    loss_on: what counts in a conversation, all of it or what the assistant says.
+    """
+
+    name: str
+    tokenizer: str = "auto"
+    max_length: int | None = Field(None, ge=3)
+    options: dict[str, Any] = Field(default_factory=dict)
+    task: Literal["causal", "classify", "masked"] = "causal"
+    labels: tuple[str, ...] = ()
+    lora: LoraConfig | None = None
+    frozen: tuple[str, ...] = ()
+    dtype: Literal["float32", "bf16", "fp16"] = "float32"
+    gradient_checkpointing: bool = False
+    chat_template: str = "auto"
+    loss_on: Literal["all", "assistant"] = "all"
+
+    def build(self) -> Model:
+        lora = None if self.lora is None else self.lora.build()
+        return Model(**{**self.model_dump(), "lora": lora})
+
+
+class SeedsConfig(Strict):
+    """noise = "os" (the default) takes noise and private sampling from the operating system's entropy."""
+
+    model: int = 0
+    data: int = 0
+    noise: int | str = "os"
+
+
+class TrainConfig(Strict):
+    """How to run; nothing here changes an update, and only ``average`` changes the model that comes out of it.
+
+    checkpoint_steps, checkpoint_minutes: whichever comes first; ``keep`` checkpoints stay. average: decay of a moving
+    average of the weights, e.g. 0.999, which is then what is evaluated and exported (it is part of the plan). valid:
+    held-out files, which must not hold training secrets; valid_text, valid_chat, valid_text_pair, valid_label: how they
+    are read, as screening reads text, chat, text_pair and label. tensorboard: write events for it too. shard: with several
+    processes, cut the model over them instead of a copy in each. timeout_minutes: how long they wait for one another.
+    """
+
+    token_budget: int = Field(8192, ge=16)
+    checkpoint_steps: int = Field(500, ge=1)
+    checkpoint_minutes: float = Field(5.0, gt=0)
+    keep: int = Field(2, ge=1)
+    average: float | None = Field(None, gt=0, lt=1)
+    tensorboard: bool = False
+    shard: bool = False
+    timeout_minutes: float = Field(10.0, gt=0)
+    evaluations: int = Field(8, ge=0)
+    valid: tuple[str, ...] = ()
+    valid_text: str = "text"
+    valid_chat: str | None = None
+    valid_text_pair: str | None = None
+    valid_label: str | None = None
+    valid_limit: int = Field(2000, ge=1)
+
+
+class RunConfig(Strict):
+    """run.toml. The mechanism's own options stand in ``options``."""
+
+    mechanism: str
+    corpus: Path
+    model: ModelConfig
+    epsilon: float | None = Field(None, gt=0)
+    delta: float | None = Field(None, gt=0, lt=1)
+    options: dict[str, Any] = Field(default_factory=dict)
+    seeds: SeedsConfig = SeedsConfig()
+    train: TrainConfig = TrainConfig()
+
+
+def mechanism(name: str) -> Any:
+    """The module of a mechanism: Config, plan, SUMMARY."""
+    if name not in MECHANISMS:
+        raise UsageError(f"unknown mechanism {name!r}: {nearest(name, MECHANISMS)}")
+    return import_module(f"taciturn.mechanisms.{name}")
+
+
+def load_config(path: Path) -> RunConfig:
+    """Read run.toml; UsageError names a wrong key, its file and the nearest known one."""
+    try:
+        raw = tomllib.loads(existing(path, "configuration file").read_text())
+    except tomllib.TOMLDecodeError as error:
+        raise UsageError(f"{path}: not valid TOML ({error})") from None
+    return parse(RunConfig, raw, str(path))
+
+
+def save_config(config: RunConfig, path: Path) -> None:
+    """Write the complete configuration, defaults spelled out."""
+    options = parse(mechanism(config.mechanism).Config, config.options, "options").model_dump(mode="json")
+    data = {**config.model_dump(mode="json"), "options": options}
+    write_text(path, tomli_w.dumps(_without_none(data)))
+
+
+def _without_none(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_none(v) for k, v in value.items() if v is not None}
+    return value
