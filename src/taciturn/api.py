@@ -87,7 +87,7 @@ class Report:
 def plan(
     mechanism: str,
     screened: ScreenedCorpus,
-    model: str = "lstm",
+    model: str | Mapping[str, Any] = "lstm",
     *,
     tokenizer: str = "auto",
     epsilon: float | None = None,
@@ -96,7 +96,8 @@ def plan(
     train: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> Planned:
-    """What a run would be. ``options`` are the mechanism's own, e.g. ``public={"epochs": 10}`` for crt.
+    """What a run would be. ``options`` are the mechanism's own, e.g. ``public={"epochs": 10}`` for crt. model: a name, or
+    the whole table of settings, e.g. ``{"name": "gpt2", "lora": {"r": 8}, "dtype": "bf16"}``.
 
     Raises UsageError for an unknown mechanism or option (naming the nearest).
     """
@@ -105,7 +106,7 @@ def plan(
         "corpus": str(screened.path or "in memory"),
         "epsilon": epsilon,
         "delta": delta,
-        "model": {"name": model, "tokenizer": tokenizer},
+        "model": {"tokenizer": tokenizer, **({"name": model} if isinstance(model, str) else model)},
         "options": options,
         "seeds": dict(seeds or {}),
         "train": dict(train or {}),

@@ -86,7 +86,7 @@ def plain_gradient(
 
     ``rows``: of the whole batch, the same in every process of ``world``.
     """
-    mine = world.share(rows, tokens.lengths)
+    mine = world.share(rows, tokens.sizes(rows))
     count = float(world.total(np.array([_targets(tokens, mine, mask, work)]))[0])
     if count == 0:
         model.zero_grad(set_to_none=True)
@@ -134,7 +134,7 @@ def private_gradient(
     assert isinstance(rule, ClipNoise)
     assert isinstance(sampler, Poisson)
     expected = sampler.rate * step.phase.records
-    mine = world.share(rows, tokens.lengths)
+    mine = world.share(rows, tokens.sizes(rows))
     sums, below = work.attempt(lambda: clipped(model, tokens, mine, mask, work, rule.factors, clip, world))
     std = rule.sum_noise * clip / expected
     # Andrew et al. 2021, Algorithm 1: the share of records within the clip norm moves it towards the quantile. The count

@@ -42,12 +42,12 @@ class World:
     def leads(self) -> bool:
         return self.rank == 0
 
-    def share(self, rows: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-        """This process's rows of a logical batch: dealt out by length, so that all have about as much to do. Possibly
-        none."""
+    def share(self, rows: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.int64]:
+        """This process's rows of a logical batch: dealt out by ``sizes``, their lengths, so that all have about as much
+        to do. Possibly none."""
         if self.size == 1:
             return rows
-        return rows[np.argsort(lengths[rows], kind="stable")][self.rank :: self.size]
+        return rows[np.argsort(sizes, kind="stable")][self.rank :: self.size]
 
     def agree(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Process 0's rows, in every process."""
