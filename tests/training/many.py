@@ -13,10 +13,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from tiny import DATA, TOKENIZER, VALID, plan, private, public
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from taciturn.errors import DataError, Elsewhere, MismatchError, TaciturnError
 from taciturn.models import lora
 from taciturn.models.hf import checkpoint_activations, load_model
 from taciturn.models.lora import Lora
@@ -109,6 +111,7 @@ SHARDED = {
 def run_all(folder: Path) -> None:
     """Run every case, one after the other, in this group; each process leaves its weights, and released noise."""
     with joined(1) as world:
+        disagree(world)
         for name, case in (CASES | SHARDED).items():
             out = folder / name
             out.mkdir(exist_ok=True)
@@ -117,6 +120,20 @@ def run_all(folder: Path) -> None:
         for kind, cut in (("copies", False), ("sharded", True)):
             torch.save(noise(world, cut), folder / f"noise-{kind}-{world.rank}.pt")
         world.wait()
+
+
+def disagree(world: World) -> None:
+    """What one process has wrong, or fails at for all, is an error in each of them."""
+    with pytest.raises(MismatchError, match="differ in b:"):
+        world.same(lambda: {"a": "1", "b": str(world.rank)})
+
+    def fail() -> None:
+        raise DataError("no space")
+
+    with pytest.raises(DataError if world.leads else Elsewhere, match="no space") as raised:
+        world.once(fail)
+    assert raised.value.exit_code == 3
+    assert world.agree(np.arange(world.rank, 5)).tolist() == [0, 1, 2, 3, 4]
 
 
 def noise(world: World, cut: bool) -> dict[str, torch.Tensor]:
@@ -145,11 +162,9 @@ def die_at(rank: int, step: int, how: int = signal.SIGKILL) -> None:
 
 def run_case(folder: Path, name: str, resume: bool, minutes: float = 1) -> None:
     """One case, by way of the exit codes of the command line."""
-    from taciturn.errors import TaciturnError
-
     try:
         with joined(minutes) as world:
-            torch.save(CASES[name].run(folder, world, resume=resume), folder / f"weights-{world.rank}.pt")
+            torch.save((CASES | SHARDED)[name].run(folder, world, resume=resume), folder / f"weights-{world.rank}.pt")
             world.wait()
     except TaciturnError as error:
         print(error, flush=True)

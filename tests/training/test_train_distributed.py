@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
@@ -128,15 +129,24 @@ def test_a_process_that_hangs_ends_the_others_after_the_timeout(tmp_path: Path) 
     assert "was lost after step 6 of 22" in said
 
 
-@pytest.mark.parametrize("told", [0, 1])
+@pytest.mark.parametrize(("told", "name"), [(0, "llama"), (1, "dropout")])
 def test_a_signal_to_any_process_stops_all_and_they_resume_to_the_same_bits(
-    several: Callable[[int], Path], tmp_path: Path, told: int
+    several: Callable[[int], Path], tmp_path: Path, told: int, name: str
 ) -> None:
-    """Dropout included, where as many processes go on."""
-    call = f"many.run_case(Path({str(tmp_path)!r}), 'dropout', %s)"
+    """Where as many processes go on; dropout included."""
+    out = tmp_path / "run"
+    out.mkdir()
+    call = f"many.run_case(Path({str(out)!r}), {name!r}, %s)"
     for code, said in finish(group(f"many.die_at({told}, 6, signal.SIGINT)\n" + call % "False", 2)):
         assert code == 130, said
-        assert "stopped after step 6 of 22" in said
-    assert checkpoint.complete(tmp_path / "checkpoints")[-1].name == "step-000000006.pt"
+        assert "stopped after step 6 of " in said
+    assert checkpoint.complete(out / "checkpoints")[-1].name == "step-000000006.pt"
+    stopped = shutil.copytree(out, tmp_path / "stopped")
     together(call % "True", 2)
-    assert torch.equal(left_by(tmp_path, 2)[0], left_by(several(2) / "dropout", 2)[0])
+    assert torch.equal(left_by(out, 2)[0], left_by(several(2) / name, 2)[0])
+    if name in SHARDED:  # a checkpoint says nothing about shards: one process goes on, or three
+        straight = SHARDED[name].run(tmp_path / "straight")
+        third = shutil.copytree(stopped, tmp_path / "third")
+        torch.testing.assert_close(SHARDED[name].run(stopped, resume=True), straight, rtol=0, atol=1e-6)
+        together(f"many.run_case(Path({str(third)!r}), {name!r}, True)", 3)
+        torch.testing.assert_close(left_by(third, 3)[1], straight, rtol=0, atol=1e-6)

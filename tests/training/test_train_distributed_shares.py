@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,11 +12,15 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from many import adapted, gpt2, lstm
+from tiny import plan, public, run
 from torch import nn
 
-from taciturn.errors import UsageError
+from taciturn.errors import TaciturnError, UsageError
 from taciturn.training import reduce
+from taciturn.training.engine import Options
+from taciturn.training.plan import Model
 from taciturn.training.reduce import pieces
+from taciturn.training.rules import Work
 from taciturn.training.sharded import blocks
 from taciturn.training.world import ALONE, World, answering, joined
 
@@ -93,3 +98,17 @@ def test_what_a_model_repeats_is_cut_on_its_own() -> None:
     inner = nn.ModuleList([nn.Sequential(nn.Linear(2, 2))])
     experts = nn.ModuleList([nn.ModuleDict({"experts": inner}), nn.Linear(2, 2)])
     assert blocks(nn.Sequential(experts)) == [experts[0]]
+
+
+def test_a_pass_through_a_sharded_model_is_not_tried_again_by_one_process() -> None:
+    def full() -> None:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(TaciturnError, match=r"--resume --set train.token_budget=4096"):
+        Work(again=False).attempt(full)
+
+
+def test_fp16_is_refused_for_a_sharded_model(tmp_path: Path) -> None:
+    half = replace(plan(public()), model=Model("lstm", "bytes", dtype="fp16"))
+    with pytest.raises(UsageError, match="choose bf16 or float32"):
+        run(half, tmp_path, options=Options(shard=True))

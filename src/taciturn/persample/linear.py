@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from taciturn.persample.sums import Sums
+from taciturn.persample.sums import Sums, empty
 from taciturn.persample.tape import Tape
 
 TILE = 128
@@ -104,14 +104,15 @@ class Affine(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None, site: Site) -> Tensor:
         dtype = autocast_dtype(x)
-        x = x.to(dtype)
+        x = x.to(dtype).contiguous()
         ctx.save_for_backward(x, weight)
         ctx.site = site
         w, b = weight.to(dtype), None if bias is None else bias.to(dtype)
-        if not site.transposed:
-            return nn.functional.linear(x, w, b)
-        rows = x.reshape(-1, x.shape[-1])
-        y = rows @ w if b is None else torch.addmm(b, rows, w)
+        w = w if site.transposed else w.t()
+        rows = x.view(-1, x.shape[-1])
+        shape = (len(rows), w.shape[1])
+        y = empty(shape, x.device) if dtype == torch.float32 else x.new_empty(shape)
+        torch.mm(rows, w, out=y) if b is None else torch.addmm(b, rows, w, out=y)
         return y.view(*x.shape[:-1], w.shape[1])
 
     @staticmethod

@@ -40,7 +40,7 @@ class Sums:
         if key in self._sums:
             self._sums[key].addmm_(left, right)
         else:
-            self._sums[key] = torch.mm(left, right, out=zeros((left.shape[0], right.shape[1]), left.device))
+            self._sums[key] = torch.mm(left, right, out=empty((left.shape[0], right.shape[1]), left.device))
 
     def add_rows(self, key: str, rows: int, ids: Tensor, values: Tensor) -> None:
         """Add values [n, d] to the rows ``ids`` [n] of a table [rows, d]."""
@@ -50,14 +50,27 @@ class Sums:
 
 
 def zeros(shape: tuple[int, ...], device: torch.device) -> Tensor:
-    """A float32 tensor of zeros. A large one on the CPU lies on huge pages of its own: gradients are allocated anew each
-    step, and a page fault every 4 KiB would cost a twentieth of it."""
-    numbers = prod(shape)
+    """A float32 tensor of zeros, a large one on huge pages."""
+    pages = _huge(prod(shape), device)
+    return torch.zeros(shape, device=device) if pages is None else pages.view(shape)
+
+
+def empty(shape: tuple[int, ...], device: torch.device) -> Tensor:
+    """A float32 tensor to be written to, a large one on huge pages."""
+    pages = _huge(prod(shape), device)
+    return torch.empty(shape, device=device) if pages is None else pages.view(shape)
+
+
+def _huge(numbers: int, device: torch.device) -> Tensor | None:
+    """Zeros on huge pages of their own; None for few numbers, other devices and systems without such pages.
+
+    Logits and gradients are allocated anew each step, and a page fault every 4 KiB would cost a twentieth of it on CPU.
+    """
     if device.type != "cpu" or numbers < LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return torch.zeros(shape, device=device)
+        return None
     pages = mmap.mmap(-1, 4 * numbers)
     try:
         pages.madvise(mmap.MADV_HUGEPAGE)
     except OSError:  # a kernel without them
-        return torch.zeros(shape)
-    return torch.frombuffer(pages, dtype=torch.float32).view(shape)
+        return None
+    return torch.frombuffer(pages, dtype=torch.float32)
