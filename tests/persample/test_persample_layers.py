@@ -16,7 +16,7 @@ from taciturn.models.awd_lstm import WeightDropLSTM
 from taciturn.persample import linear
 from taciturn.persample.capture import captured
 from taciturn.persample.clip import clipped_sum
-from taciturn.persample.sums import LARGE, Sums, zeros
+from taciturn.persample.sums import Sums
 
 Forward = Callable[[nn.Module, slice], torch.Tensor]
 
@@ -179,10 +179,3 @@ def test_an_lstm_that_runs_twice_is_refused() -> None:
     model, x = nn.LSTM(3, 3, batch_first=True), torch.randn(2, 4, 3)
     with captured(model, 2) as tape, pytest.raises(UsageError, match="weight_ih_l0 was used twice"):
         clipped_sum(model, tape, model(model(x)[0])[0].sum((1, 2)), 1.0, Sums())
-
-
-def test_large_sums_start_at_zero_and_are_ordinary_tensors() -> None:
-    made = zeros((LARGE // 8, 8), torch.device("cpu"))
-    assert not made.any()
-    made.add_(1.0)
-    assert float(made.sum()) == LARGE

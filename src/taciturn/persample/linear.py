@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-from taciturn.persample.sums import Sums, empty
+from taciturn.persample.sums import Sums
 from taciturn.persample.tape import Tape
 
 TILE = 128
@@ -110,9 +110,7 @@ class Affine(torch.autograd.Function):
         w, b = weight.to(dtype), None if bias is None else bias.to(dtype)
         w = w if site.transposed else w.t()
         rows = x.view(-1, x.shape[-1])
-        shape = (len(rows), w.shape[1])
-        y = empty(shape, x.device) if dtype == torch.float32 else x.new_empty(shape)
-        torch.mm(rows, w, out=y) if b is None else torch.addmm(b, rows, w, out=y)
+        y = rows @ w if b is None else torch.addmm(b, rows, w)
         return y.view(*x.shape[:-1], w.shape[1])
 
     @staticmethod

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_map
 
 from taciturn.errors import UsageError
 from taciturn.persample.capture import trainable_names, unsupported
-from taciturn.persample.sums import Sums, zeros
+from taciturn.persample.sums import Sums
 from taciturn.training.reduce import PIECE, Noise, release
 from taciturn.training.world import World
 
@@ -158,7 +158,7 @@ def release_sums(model: nn.Module, sums: Sums, extra: Sequence[Tensor], noise: N
     named = trainable_names(model)
     if not isinstance(sums, ShardedSums):
         for p, name in named.items():
-            p.grad = sums[name].contiguous() if name in sums else zeros(tuple(p.shape), p.device)
+            p.grad = sums[name].contiguous() if name in sums else torch.zeros_like(p)
         release([*(p.grad for p in named if p.grad is not None), *extra], noise, world)
         return
     sums.reduce()
