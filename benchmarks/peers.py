@@ -1,13 +1,18 @@
 """Our step in the form that the peer benchmark pairs with a plain step of the same model.
 
-    python bench_peers.py --model distilgpt2 --impl plain ours:benchmarks.peers:make
+    python bench_peers.py --model distilgpt2 --impl ours:benchmarks.peers:make
+    python -m benchmarks.peers bench_peers.py          # the clipped gradient of one example, which must be at most C
 
 A step is forward, loss, backward, clip, noise, optimiser and zero_grad, with taciturn's own rules and noise.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -59,3 +64,23 @@ def make(model: Any, _: Callable[..., torch.Tensor], args: Any) -> Callable[[dic
 
     step.grads = lambda: step.g
     return step
+
+
+def main(benchmark: str) -> None:
+    """Print the norm of one example's clipped gradient, without noise, for each model of the peer benchmark."""
+    sys.path.insert(0, str(Path(benchmark).resolve().parent))
+    peers = import_module(Path(benchmark).stem)
+    for name, (_, length) in peers.MODELS.items():
+        model, vocabulary = peers.build(name, "ours")
+        torch.manual_seed(3)
+        for parameter in model.parameters() if name == "lora" else ():
+            if parameter.requires_grad:  # at their start half of the adapter has no gradient
+                torch.nn.init.normal_(parameter, std=0.05)
+        step = make(model.train(), record_losses, SimpleNamespace(optim="sgd", sigma=0.0, check=True))
+        step(peers.make_batch(name, vocabulary, 1, length, "cpu"))
+        norm = sum(float(g.double().square().sum()) for g in step.grads()) ** 0.5
+        print(f"{name:20s} {norm:.9f} {'' if norm <= CLIP else 'above C'}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

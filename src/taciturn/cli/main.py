@@ -48,9 +48,8 @@ def main(argv: list[str] | None = None) -> None:
 def run(argv: list[str]) -> int:
     """The exit code of a command line. Errors taciturn raises on purpose are one line on standard error."""
     os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
-    os.environ.setdefault(
-        "OMP_WAIT_POLICY", "passive"
-    )  # idle threads that spin make a shared machine several times slower
+    # Idle OpenMP threads that spin for long slow a shared machine several times, ones that never spin an idle one by half.
+    os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
         result: Any = app(argv, exit_on_error=False, print_error=True, result_action="return_value")
     except TaciturnError as error:
