@@ -13,6 +13,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 AUTO = "transformers.models.auto.modeling_auto"
+OURS = ("taciturn.models.lstm", "taciturn.models.awd_lstm")
 
 
 def register_lstm() -> None:
@@ -45,4 +46,5 @@ class _Registering(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        import taciturn.models.awd_lstm  # noqa: F401 — importing it registers, and lstm with it
+        if not any(name in sys.modules for name in OURS):  # else one of them asked for the auto classes, and registers
+            register_lstm()

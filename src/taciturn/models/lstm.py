@@ -16,6 +16,8 @@ from torch import Tensor, nn
 from transformers import AutoConfig, AutoModelForCausalLM, GenerationMixin, PretrainedConfig, PreTrainedModel
 from transformers.utils import ModelOutput
 
+from taciturn._register import register_lstm
+
 State = tuple[Tensor, Tensor]
 """Hidden and cell state, each [layers, B, H], H the widest layer's."""
 
@@ -186,3 +188,4 @@ def refuse_left_padding(attention_mask: Tensor | None) -> None:
 
 AutoConfig.register("taciturn_lstm", LSTMConfig, exist_ok=True)
 AutoModelForCausalLM.register(LSTMConfig, LSTMForCausalLM, exist_ok=True)
+register_lstm()  # the AWD-LSTM too, when it was this module that made the auto classes load
