@@ -7,12 +7,16 @@ import sys
 
 import pytest
 
-ALL = "from transformers import AutoConfig, AutoModelForCausalLM; [AutoConfig.for_model(n) for n in ('taciturn_lstm', 'taciturn_awd_lstm')]"
+ALL = """
+from transformers import AutoConfig, AutoModelForCausalLM
+for name in ("taciturn_lstm", "taciturn_awd_lstm"):
+    AutoConfig.for_model(name)
+"""
 
 
 @pytest.mark.parametrize(
     "first", ["taciturn.api", "taciturn.models.lstm", "taciturn.models.awd_lstm", "taciturn.models.hf", "taciturn"]
 )
 def test_any_module_may_come_first(first: str) -> None:
-    done = subprocess.run([sys.executable, "-c", f"import {first}; {ALL}"], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", f"import {first}\n{ALL}"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr[-500:]
