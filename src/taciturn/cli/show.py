@@ -90,7 +90,10 @@ def facts(p: Any, target: float | None) -> list[str]:
     *expected*: how many were drawn is secret."""
     said = [] if p.loss is None else [f"loss {p.loss:.3f}"]
     if p.speed is not None:
-        said.append(f"{number(p.speed)} " + ("records/s expected" if p.step.phase.private else "tokens/s"))
+        said.append(
+            f"{number(p.speed) if p.speed < 1000 else f'{p.speed:,.0f}'} "
+            + ("records/s expected" if p.step.phase.private else "tokens/s")
+        )
     if p.epsilon is not None:
         said.append(f"ε {p.epsilon:.2f}" + ("" if target is None else f" of {target:g}"))
     return said
