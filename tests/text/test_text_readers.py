@@ -368,9 +368,9 @@ def test_usage_errors_name_the_nearest(tmp_path: Path) -> None:
         assert caught.value.exit_code == 3
     with pytest.raises(DataError, match="is a folder"):
         read(tmp_path).documents()
-    (tmp_path / "a.vcf").write_text("BEGIN")
+    (tmp_path / "a.xyz").write_text("BEGIN")
     with pytest.raises(DataError, match="format='text'"):
-        read(tmp_path / "a.vcf").documents()
+        read(tmp_path / "a.xyz").documents()
 
 
 def test_a_corpus_streams_repeats_and_keeps_order(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -16,17 +17,21 @@ from functools import lru_cache
 # selectors, Mongolian vowel separator: nothing a reader sees.
 _INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe00-\ufe0f\ufeff]")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
+# Neither digits nor marks nor anything a pattern takes for punctuation: what NFKC leaves alone stays as it is.
+_LETTERS = re.compile(r"[^\W\d_]+")
 _DASHES = frozenset("\u2043\u207b\u208b\u2212")  # beside category Pd
 _LONGEST_CLUSTER = 32  # as in Unicode's stream-safe text: no language stacks more marks
 
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """text: the folded view. ``text[i]`` came from ``original[starts[i]:ends[i]]``; both never decrease."""
+    """text: the folded view, made of stretches that begin at ``at`` (increasing). A stretch of width 0 runs along the
+    original from ``origin``, character for character; all of another stems from ``original[origin : origin + width]``."""
 
     text: str
-    starts: Sequence[int]
-    ends: Sequence[int]
+    at: Sequence[int]
+    origin: Sequence[int]
+    width: Sequence[int]
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """The original span of ``text[start:end]`` (not empty): every character that contributed to it.
@@ -36,7 +41,15 @@ class Folded:
         """
         if not 0 <= start < end <= len(self.text):
             raise IndexError(f"span {start}:{end} is empty or outside a folded text of {len(self.text)} characters")
-        return self.starts[start], self.ends[end - 1]
+        return self._place(start)[0], self._place(end - 1)[1]
+
+    def _place(self, index: int) -> tuple[int, int]:
+        stretch = bisect_right(self.at, index) - 1
+        origin, width = self.origin[stretch], self.width[stretch]
+        if width:
+            return origin, origin + width
+        start = origin + index - self.at[stretch]
+        return start, start + 1
 
 
 def fold(text: str) -> Folded:
@@ -45,27 +58,44 @@ def fold(text: str) -> Folded:
     NFKC is applied to each character with its combining marks; jamo are not composed. ASCII text comes back as it is.
     """
     if text.isascii():
-        return Folded(text, range(len(text)), range(1, len(text) + 1))
+        return Folded(text, (0,), (0,), (0,))
     parts: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    at = 0
+    at: list[int] = []
+    origin: list[int] = []
+    width: list[int] = []
+    size = done = 0
+
+    def along(start: int, end: int) -> None:
+        nonlocal size
+        if start < end:
+            if not at or width[-1] or origin[-1] + size - at[-1] != start:
+                at.append(size)
+                origin.append(start)
+                width.append(0)
+            parts.append(text[start:end])
+            size += end - start
+
     for match in _NOT_ASCII.finditer(text):
+        if _LETTERS.fullmatch(match[0]) and unicodedata.is_normalized("NFKC", match[0]):
+            along(done, match.end())
+            done = match.end()
+            continue
         # The ASCII character before belongs to the first cluster: a combining mark may follow it.
-        first = max(match.start() - 1, at)
-        parts.append(text[at:first])
-        starts += range(at, first)
-        ends += range(at + 1, first + 1)
-        at = match.end()
-        for cluster, start, end in _clusters(text, first, at):
+        first = max(match.start() - 1, done)
+        along(done, first)
+        done = match.end()
+        for cluster, start, end in _clusters(text, first, done):
             plain = _plain(cluster)
-            parts.append(plain)
-            starts += [start] * len(plain)
-            ends += [end] * len(plain)
-    parts.append(text[at:])
-    starts += range(at, len(text))
-    ends += range(at + 1, len(text) + 1)
-    return Folded("".join(parts), starts, ends)
+            if plain == cluster and end - start == 1:
+                along(start, end)
+            elif plain:
+                at.append(size)
+                origin.append(start)
+                width.append(end - start)
+                parts.append(plain)
+                size += len(plain)
+    along(done, len(text))
+    return Folded("".join(parts), at, origin, width)
 
 
 def _clusters(text: str, first: int, last: int) -> list[tuple[str, int, int]]:

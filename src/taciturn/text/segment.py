@@ -9,9 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
 from typing import Literal, get_args
 
 from taciturn.errors import UsageError, nearest
@@ -21,16 +19,19 @@ from taciturn.text.document import MASK, Document, Record, Turn, body
 from taciturn.text.spans import Span
 
 Unit = Literal["sentence", "turn", "document"]
+_UNITS = get_args(Unit)
 
 # Stops that need no blank behind them: CJK, Devanagari, Arabic, Urdu, Ethiopic, Khmer, Myanmar, Armenian.
 _WIDE = "。！？｡।॥؟۔።፧។៕။։"
 _OPENERS = "\"'“‘„«‹¿¡([{「『（【《〈＂＇–—•*-"
 # Possessive, so that a megabyte of dots stays linear. U+037E is the Greek question mark.
-_STOP = re.compile(rf"([.!?…‼⁇⁈⁉\u037e{_WIDE}]++)([\"'”’»›)\]}}」』）】》〉＂＇]*+)")
-_SPACE = re.compile(r"\s*+")
-_NEXT_WORD = re.compile(rf"[{re.escape(_OPENERS)}\s]*+(\w{{0,12}})")
+# Groups: the marks, what closes behind them, the blanks, and (not consumed) the beginning of the next word.
+_STOP = re.compile(
+    rf"([.!?…‼⁇⁈⁉\u037e{_WIDE}]++)([\"'”’»›)\]}}」』）】》〉＂＇]*+)(\s*+)(?=[{re.escape(_OPENERS)}\s]*+(\w{{0,12}}))"
+)
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]{1,2}")
 _LOOK_BACK = 24
+_PAUSES = frozenset(".…")
 
 
 def split(document: Document, unit: Unit) -> list[Record]:
@@ -44,22 +45,16 @@ def split(document: Document, unit: Unit) -> list[Record]:
     ['Dr. No paid $3.50. ', 'Why?\\n', 'OK.']
     """
     text = document.text
-    ends = list(_join_blank(text, _ends(document, unit)))
-    gold = _cut(document, ends)
-    return [
-        Record(
-            id=f"{document.id}#{i}",
-            document_id=document.id,
-            start=start,
-            end=end,
-            text=text[start:end],
-            user=document.user,
-            gold=tuple(gold.get(i, ())),
-            private_because=document.private_because,
-            label=document.label,
-        )
-        for i, (start, end) in enumerate(pairwise([0, *ends]))
-    ]
+    ends = _join_blank(text, _ends(document, unit))
+    gold = _cut(document, ends) if document.gold else {}
+    name, user, because, label = document.id, document.user, document.private_because, document.label
+    records = []
+    start = 0
+    for i, end in enumerate(ends):
+        spans = tuple(gold[i]) if i in gold else ()
+        records.append(Record(f"{name}#{i}", name, start, end, text[start:end], user, spans, because, label))
+        start = end
+    return records
 
 
 def masked(document: Document, start: int, end: int) -> Document | None:
@@ -96,55 +91,61 @@ def aligned(document: Document, unit: Unit, start: int, end: int) -> bool:
     return all(b.text == a.text for i, (b, a) in enumerate(zip(before, after, strict=True)) if i != at)
 
 
-def _ends(document: Document, unit: Unit) -> Iterator[int]:
+def _ends(document: Document, unit: Unit) -> list[int]:
     """Increasing ends of non-empty pieces; the last is the end of the text."""
     text, length = document.text, len(document.text)
     if unit == "document":
-        yield length
-        return
-    if unit not in get_args(Unit):
-        raise UsageError(f"unknown unit {unit!r}; {nearest(str(unit), get_args(Unit))}")
+        return [length]
+    if unit not in _UNITS:
+        raise UsageError(f"unknown unit {unit!r}; {nearest(str(unit), _UNITS)}")
     if structured(text):
         raise UsageError(f"a conversation or a pair of texts is one record, whose unit is 'document', not '{unit}'")
-    stretches = [t.end for t in document.turns if t.end < length]
-    for start, end in pairwise([0, *stretches, length]):
+    ends: list[int] = []
+    start = 0
+    for end in [*(t.end for t in document.turns if t.end < length), length]:
         if unit == "turn" and document.turns:
-            yield end
+            ends.append(end)
         else:
-            yield from _line_ends(text, start, end, sentences=unit == "sentence")
+            _line_ends(text, start, end, unit == "sentence", ends)
+        start = end
+    return ends
 
 
-def _line_ends(text: str, start: int, end: int, sentences: bool) -> Iterator[int]:
+def _line_ends(text: str, start: int, end: int, sentences: bool, ends: list[int]) -> None:
     while start < end:
         line_end = text.find("\n", start, end) + 1 or end
         if sentences:
-            yield from _sentence_ends(text, start, line_end)
-        yield line_end
+            _sentence_ends(text, start, line_end, ends)
+        ends.append(line_end)
         start = line_end
 
 
-def _sentence_ends(text: str, start: int, end: int) -> Iterator[int]:
+def _sentence_ends(text: str, start: int, end: int, ends: list[int]) -> None:
     """Ends of sentences inside one line, its own end left out."""
     for match in _STOP.finditer(text, start, end):
-        after = match.end()
-        follow = _SPACE.match(text, after, end).end()  # type: ignore[union-attr]  # matches the empty string
+        follow = match.end()
         if follow == end:
             return
-        if match[1][-1] in _WIDE or (follow > after and _is_end(text, start, match, follow)):
-            yield follow
-            start = follow
+        marks, closers, space, following = match.groups()
+        if marks[-1] not in _WIDE:
+            if not space:
+                continue
+            lower = following[:1].islower()
+            if closers and lower:  # "Really?" he asked
+                continue
+            if marks != ".":
+                if lower and set(marks) <= _PAUSES:
+                    continue
+            elif not _is_end(text, start, match.start(), following):
+                continue
+        ends.append(follow)
+        start = follow
 
 
-def _is_end(text: str, start: int, stop: re.Match[str], follow: int) -> bool:
-    """Whether a stop followed by white space ends the sentence that began at ``start``; the next begins at follow."""
-    following = _NEXT_WORD.match(text, follow)[1]  # type: ignore[index]  # matches the empty string
-    lower = following[:1].islower()
-    marks, closers = stop[1], stop[2]
-    if closers and lower:  # "Really?" he asked
-        return False
-    if marks != ".":
-        return not lower or not set(marks) <= set(".…")
-    before = text[max(start, stop.start() - _LOOK_BACK) : stop.start()]
+def _is_end(text: str, start: int, stop: int, following: str) -> bool:
+    """Whether a full stop with white space behind it ends the sentence that began at ``start``. following: the beginning of
+    the next word of the line."""
+    before = text[max(start, stop - _LOOK_BACK) : stop]
     if not before or before[-1].isspace():  # tokenised text: "centre . Then"
         return True
     word = before.rsplit(None, 1)[-1].lstrip(_OPENERS)
@@ -153,25 +154,25 @@ def _is_end(text: str, start: int, stop: re.Match[str], follow: int) -> bool:
         return False
     if key in BEFORE_NUMBER and following[:1].isdigit():
         return False
-    if key in SELDOM_LAST or (len(word) == 1 and word.isalpha()) or _DOTTED.fullmatch(word):
+    if key in SELDOM_LAST or (len(word) == 1 and word.isalpha()) or ("." in word and _DOTTED.fullmatch(word)):
         return following[:1].isupper() and following.lower() in STARTERS
-    numbers_a_list = (
-        word.isdigit() and len(word) <= 3 and stop.start() - start == len(before) and before.strip() == word
-    )
+    numbers_a_list = word.isdigit() and len(word) <= 3 and stop - start == len(before) and before.strip() == word
     return not numbers_a_list
 
 
-def _join_blank(text: str, ends: Iterator[int]) -> Iterator[int]:
+def _join_blank(text: str, ends: list[int]) -> list[int]:
     """Ends such that no piece is white space alone, unless the text is."""
+    joined: list[int] = []
     start = held = 0  # held: end of the last piece, kept back because blank ones may follow it
     only_blank = True
     for end in ends:
         if not text[start:end].isspace():
             if not only_blank:
-                yield held
+                joined.append(held)
             only_blank = False
         held = start = end
-    yield held or len(text)
+    joined.append(held or len(text))
+    return joined
 
 
 def _cut(document: Document, ends: list[int]) -> dict[int, list[Span]]:

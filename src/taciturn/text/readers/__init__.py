@@ -1,4 +1,4 @@
-"""Reading a corpus: plain text, JSON lines and lists, CSV, Parquet, saved datasets; flat records and dialogues."""
+"""Reading a corpus: text, tables, JSON, mail, chats and address books; flat records, dialogues and conversations."""
 
 from taciturn.text.readers.corpus import Corpus, read
 from taciturn.text.readers.items import Blank, Quarantined, ReadOptions

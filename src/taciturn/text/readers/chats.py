@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from taciturn.text.chat import head, problem
 from taciturn.text.readers.fields import gold_spans, kind, lookup, text_of
-from taciturn.text.readers.items import TURN_SPEAKER, TURN_TEXT, BadRecord, MissingField, ReadOptions
+from taciturn.text.readers.items import CHATS, TURN_SPEAKER, TURN_TEXT, BadRecord, MissingField, ReadOptions
 from taciturn.text.spans import Span
 
 _SHAREGPT = {
     "human": "user", "gpt": "assistant", "chatgpt": "assistant", "bot": "assistant", "observation": "tool",
+    "function_call": "assistant",
 }  # fmt: skip
+"""A call of a tool, written out as text, is something the assistant said."""
 _SPEAKERS = {
     "usr": "user", "customer": "user", "client": "user", "human": "user", "seeker": "user",
     "sys": "assistant", "system": "assistant", "agent": "assistant", "bot": "assistant", "wizard": "assistant",
@@ -56,6 +58,17 @@ def conversation(value: Mapping[str, Any], options: ReadOptions) -> tuple[str, t
         at += len(content)
         blank = blank and (not content or content.isspace())
     return None if blank else ("".join(parts), tuple(gold))
+
+
+def suggested(names: Iterable[str]) -> str | None:
+    """The form of conversations that rows with these fields have, if any.
+
+    >>> suggested({"messages", "id"}), suggested({"instruction", "output"}), suggested({"body"})
+    ('openai', 'alpaca', None)
+    """
+    there = set(names)
+    telling = {kind: set(fields) - {"input"} for kind, fields in CHATS.items()}
+    return next((kind for kind, fields in telling.items() if fields <= there), None)
 
 
 def _listed(value: Mapping[str, Any], field: str) -> list[Any]:
@@ -113,8 +126,9 @@ def _text(content: object, number: int) -> str:
         raise BadRecord(f"message {number} holds {kind(content)} where text is expected")
     texts: list[str] = []
     for part in content:
-        text = part.get("text") if isinstance(part, Mapping) and part.get("type") == "text" else part
-        if not isinstance(text, str):
+        if isinstance(part, Mapping) and part.get("type") == "text":
+            part = part.get("text", part.get("value"))
+        if not isinstance(part, str):
             raise BadRecord(f"message {number} has a part that is not text; only text can be screened")
-        texts.append(text)
+        texts.append(part)
     return "".join(texts)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
-import difflib
 import glob
 import hashlib
 import os
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from taciturn.errors import DataError, UsageError, nearest
+from taciturn.errors import DataError, UsageError
 from taciturn.text.document import Document
-from taciturn.text.readers import formats, tables
+from taciturn.text.readers import formats, hub, mailbox, markup, slack, tables, vcard, whatsapp
+from taciturn.text.readers.detect import format_of, is_dataset
 from taciturn.text.readers.documents import checked, document
-from taciturn.text.readers.files import digest
+from taciturn.text.readers.files import digest, plain_name
 from taciturn.text.readers.items import BadRecord, Blank, MissingField, Quarantined, ReadOptions, Row
+from taciturn.text.readers.pieces import Piece, Stretch, grouped, lined, numbered, piece_size
+from taciturn.text.readers.tally import Ids, Tally
 
 MEMORY = "memory"
+_HELD = 1 << 14  # documents in memory a piece
 FORMATS: Mapping[str, formats.Reader] = {
     "text": formats.text,
     "lines": formats.text_lines,
@@ -29,12 +31,15 @@ FORMATS: Mapping[str, formats.Reader] = {
     "tsv": tables.delimited,
     "parquet": tables.parquet,
     "datasets": tables.dataset,
+    "hub": hub.hub,
+    "html": markup.html,
+    "eml": mailbox.eml,
+    "mbox": mailbox.mbox,
+    "vcard": vcard.vcard,
+    "whatsapp": whatsapp.whatsapp,
+    "slack": slack.slack,
 }
-EXTENSIONS = {
-    ".txt": "text", ".text": "text", ".md": "text", ".log": "text",
-    ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
-    ".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".pq": "parquet",
-}  # fmt: skip
+STRETCHES = {"lines": formats.text_lines, "jsonl": formats.jsonl, "parquet": tables.parquet}
 
 
 def read(*paths: str | os.PathLike[str], **options: Any) -> Corpus:
@@ -78,15 +83,55 @@ class Corpus:
         Raises DataError for a file that cannot be read at all, for a repeated id (duplicate_ids="error"), and at the end
         when there was no document: nothing in the input, or a field name that no record has.
         """
-        tally = _Tally()
-        ids: dict[str, int] = {}
-        for where, item in self._held_items() if self.held is not None else self._file_items(tally):
-            if isinstance(item, Document):
-                tally.documents += 1
-                item = self._unique_id(item, ids, where)
-            elif isinstance(item, Quarantined):
-                tally.quarantined += 1
-            yield item
+        tally = Tally()
+        ids = Ids(self.options.duplicate_ids)
+        for piece in self.whole():
+            for where, item in self.read(piece, tally):
+                if isinstance(item, Document) and (name := ids.unique(item.id, where)) != item.id:
+                    item = replace(item, id=name)
+                yield item
+        self.check(tally)
+
+    def read(self, piece: Piece, tally: Tally) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
+        """What a piece holds, each with its place ("mail.jsonl, line 12"), counted into ``tally``. Ids may repeat."""
+        for where, item in self._held_items(piece) if piece.file is None else self._file_items(piece, tally):
+            tally.documents += isinstance(item, Document)
+            tally.quarantined += isinstance(item, Quarantined)
+            yield where, item
+
+    def whole(self) -> list[Piece]:
+        """One piece a file, or one for all documents in memory."""
+        if self.held is not None:
+            return [Piece(0, None, None, len(self.held))]
+        return numbered((i, None, _size(path)) for i, path in enumerate(self.paths))
+
+    def pieces(self) -> tuple[list[Piece], dict[str, str]]:
+        """Small pieces in corpus order, and ``digests()``; reads every file once."""
+        if self.held is not None:
+            held = len(self.held)
+            parts = [
+                (None, Stretch(at, min(at + _HELD, held), at), min(_HELD, held - at)) for at in range(0, held, _HELD)
+            ]
+            return numbered(iter(parts)), self.digests()
+        size = piece_size(sum(map(_size, self.paths)))
+        found: list[tuple[int, Stretch | None, int]] = []
+        digests: dict[str, str] = {}
+        for number, (path, name) in enumerate(zip(self.paths, names(self.paths), strict=True)):
+            kind = format_of(path, name, self.options)
+            stretches: list[Stretch] = []
+            if kind in ("lines", "jsonl"):
+                stretches, digests[name] = lined(path, name, size)
+                found += [(number, stretch, stretch.end - stretch.start) for stretch in stretches]
+            else:
+                digests |= _digests(path, name)
+                stretches = grouped(path, name, size) if kind == "parquet" else []
+                found += [(number, stretch, _size(path) // len(stretches)) for stretch in stretches]
+            if not stretches:
+                found.append((number, None, _size(path)))
+        return numbered(iter(found)), digests
+
+    def check(self, tally: Tally) -> None:
+        """DataError if there was no document at all."""
         tally.check([str(p.name) for p in self.paths] or [MEMORY])
 
     def documents(self) -> list[Document]:
@@ -117,127 +162,81 @@ class Corpus:
                 content.update(repr(parts).encode())
             return {MEMORY: content.hexdigest()}
         digests: dict[str, str] = {}
-        for path, name in zip(self.paths, _names(self.paths), strict=True):
-            if path.is_dir():
-                inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("cache-"))
-                digests |= {f"{name}/{p.relative_to(path).as_posix()}": digest(p) for p in inside}
-            else:
-                digests[name] = digest(path)
+        for path, name in zip(self.paths, names(self.paths), strict=True):
+            digests |= _digests(path, name)
         return digests
 
-    def _held_items(self) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
-        for number, each in enumerate(self.held or (), 1):
+    def _held_items(self, piece: Piece) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
+        start, end, _ = piece.stretch or Stretch(0, len(self.held or ()), 0)
+        for number, each in enumerate((self.held or ())[start:end], start + 1):
             where = f"record {number}"
             try:
                 yield where, checked(each, self.options) or Blank(MEMORY, where)
             except BadRecord as bad:
                 yield where, Quarantined(MEMORY, where, bad.reason)
 
-    def _file_items(self, tally: _Tally) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
-        names = _names(self.paths)
-        stems = [_stem(name) for name in names]
-        for path, name, stem in zip(self.paths, names, stems, strict=True):
-            prefix = stem if stems.count(stem) == 1 else name
-            for item in FORMATS[_format(path, name, self.options)](path, name, self.options):
-                if not isinstance(item, Row):
-                    yield "", item
-                    continue
-                where = f"{name}, {item.location}"
-                try:
-                    yield where, document(item, f"{prefix}:{item.number}", self.options) or Blank(name, item.location)
-                except BadRecord as bad:
-                    if isinstance(bad, MissingField):
-                        tally.lacks(bad)
-                    yield where, Quarantined(name, item.location, bad.reason)
-
-    def _unique_id(self, item: Document, ids: dict[str, int], where: str) -> Document:
-        if item.id not in ids:
-            ids[item.id] = 1
-            return item
-        if self.options.duplicate_ids == "error":
-            raise DataError(
-                f"{where}: its id was used by an earlier record; make ids unique or set duplicate_ids='suffix'"
-            )
-        while True:
-            ids[item.id] += 1
-            name = f"{item.id}~{ids[item.id]}"
-            if name not in ids:
-                ids[name] = 1
-                return replace(item, id=name)
-
-
-@dataclass(slots=True)
-class _Tally:
-    """Enough about one pass to tell an empty corpus and a misspelt field name from a few bad lines."""
-
-    documents: int = 0
-    quarantined: int = 0
-    lacking: dict[str, int] = field(default_factory=dict)
-    shared: frozenset[str] | None = None
-
-    def lacks(self, bad: MissingField) -> None:
-        self.lacking[bad.field] = self.lacking.get(bad.field, 0) + 1
-        self.shared = bad.names if self.shared is None else self.shared & bad.names
-
-    def check(self, names: list[str]) -> None:
-        if self.documents:
-            return
-        if not self.quarantined:
-            raise DataError(f"the corpus is empty: no document in {', '.join(names[:5])}")
-        wanted, count = max(self.lacking.items(), key=lambda item: item[1], default=("", 0))
-        if count == self.quarantined:
-            # Names that look like names: a file without a header line, or an object keyed by people, shows none.
-            shown = sorted(
-                name for name in self.shared or () if re.fullmatch(r"[A-Za-z][A-Za-z_.-]{0,31}\d{0,2}", name)
-            )
-            hidden = len(self.shared or ()) - len(shown[:20])
-            there = f"; fields there: {', '.join(shown[:20]) or 'none to show'}" + (
-                f" and {hidden} more" * (hidden > 0)
-            )
-            hint = f" ({nearest(wanted, shown)})" if difflib.get_close_matches(wanted, shown, n=1) else ""
-            raise DataError(f"none of the {count} records has a field '{wanted}'{there}{hint}")
+    def _file_items(self, piece: Piece, tally: Tally) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
+        every = names(self.paths)
+        stems = [_stem(name) for name in every]
+        number = piece.file or 0
+        path, name, stem = self.paths[number], every[number], stems[number]
+        prefix = stem if stems.count(stem) == 1 else name
+        kind = format_of(path, name, self.options)
+        if piece.stretch is None:
+            items = FORMATS[kind](path, name, self.options)
+        else:
+            items = STRETCHES[kind](path, name, self.options, piece.stretch)
+        for item in items:
+            if not isinstance(item, Row):
+                yield f"{name}, {item.location}", item
+                continue
+            where = f"{name}, {item.location}"
+            try:
+                yield where, document(item, f"{prefix}:{item.number}", self.options) or Blank(name, item.location)
+            except BadRecord as bad:
+                if isinstance(bad, MissingField):
+                    tally.lacks(bad)
+                yield where, Quarantined(name, item.location, bad.reason)
 
 
 def _expand(pattern: str) -> list[Path]:
     path = Path(pattern)
-    if path.exists():
+    if path.exists() or hub.named(pattern):
         return [path]
     if not glob.has_magic(pattern):
         raise DataError(f"no such file: {pattern}")
     found = [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]
-    found = [match for match in found if match.is_file() or _is_dataset(match)]
+    found = [match for match in found if match.is_file() or is_dataset(match)]
     if not found:
         raise DataError(f"no file matches {pattern}")
     return found
 
 
-def _is_dataset(path: Path) -> bool:
-    return (path / "dataset_dict.json").is_file() or (path / "state.json").is_file()
-
-
-def _format(path: Path, name: str, options: ReadOptions) -> str:
-    if path.is_dir():
-        if _is_dataset(path) and options.format in ("auto", "datasets"):
-            return "datasets"
-        raise DataError(f"{name} is a folder; name files in it ('{name}/*.jsonl') or a dataset written by save_to_disk")
-    if options.format != "auto":
-        return options.format
-    extension = Path(name.removesuffix(".gz")).suffix.lower()
-    if extension not in EXTENSIONS:
-        what = f"its extension '{extension}' says nothing" if extension else "it has no extension"
-        raise DataError(f"cannot tell the format of {name}: {what}; format='text' reads it as plain text")
-    return EXTENSIONS[extension]
-
-
-def _names(paths: tuple[Path, ...]) -> list[str]:
+def names(paths: tuple[Path, ...]) -> list[str]:
     """File names; where two are alike, paths below the folder all files share."""
-    names = [path.name for path in paths]
-    if len(set(names)) == len(names):
-        return names
+    found = [path.name or path.resolve().name or str(path) for path in paths]
+    if len(set(found)) == len(found):
+        return found
     resolved = [path.resolve() for path in paths]
     root = os.path.commonpath([path.parent for path in resolved])
     return [path.relative_to(root).as_posix() for path in resolved]
 
 
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size if path.is_file() else sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
+    except OSError as error:
+        raise DataError(f"cannot read {path.name}: {error.strerror or type(error).__name__}") from None
+
+
+def _digests(path: Path, name: str) -> dict[str, str]:
+    if hub.named(path):
+        return {name: hub.identity(path)}
+    if not path.is_dir():
+        return {name: digest(path)}
+    inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("cache-"))
+    return {f"{name}/{p.relative_to(path).as_posix()}": digest(p) for p in inside}
+
+
 def _stem(name: str) -> str:
-    return str(Path(name.removesuffix(".gz")).with_suffix(""))
+    return str(Path(plain_name(name)).with_suffix(""))

@@ -9,7 +9,7 @@ from typing import Any
 from taciturn.text.chat import FIRST, SECOND, head, problem, structured
 from taciturn.text.document import Document, Turn
 from taciturn.text.readers.chats import conversation
-from taciturn.text.readers.fields import gold_spans, kind, lookup, name_of, text_of
+from taciturn.text.readers.fields import gold_spans, kind, lookup, name_of, text_in, text_of
 from taciturn.text.readers.files import too_long
 from taciturn.text.readers.items import TURN_SPEAKER, TURN_TEXT, BadRecord, MissingField, ReadOptions, Row
 from taciturn.text.spans import Span
@@ -29,9 +29,10 @@ def document(row: Row, default_id: str, options: ReadOptions) -> Document | None
     Raises BadRecord.
     """
     value = row.value
-    if not isinstance(value, Mapping):
+    if type(value) is not dict and not isinstance(value, Mapping):  # almost always a dict, and asking that is cheap
         raise BadRecord(f"holds {kind(value)} where an object with named fields is expected")
     turns: tuple[Turn, ...] = ()
+    gold: tuple[Span, ...] = ()
     dialogue = False
     if options.chat is not None:
         said = conversation(value, options)
@@ -43,9 +44,10 @@ def document(row: Row, default_id: str, options: ReadOptions) -> Document | None
         if paired is None:
             return None
         text, gold = paired
-    elif lookup(value, options.text)[0]:
-        text = text_of(value, options.text)
-        gold = tuple(gold_spans(lookup(value, options.spans)[1], len(text), 0, "the text", options.gold == "secret"))
+    elif (found := lookup(value, options.text))[0]:
+        text = text_in(found[1], options.text)
+        if (spans := lookup(value, options.spans)[1]) is not None:
+            gold = tuple(gold_spans(spans, len(text), 0, "the text", options.gold == "secret"))
     else:
         dialogue, turns_value = lookup(value, options.turns)
         if not dialogue or not isinstance(turns_value, list):
@@ -53,10 +55,10 @@ def document(row: Row, default_id: str, options: ReadOptions) -> Document | None
         text, turns, gold = _dialogue(turns_value, options.spans, options.gold == "secret")
     if not options.structured and structured(text):
         raise BadRecord(FORGED)
-    name = name_of(value, options.id, "id") if options.id else None
+    name = name_of(value, options.id, "id") if options.id else row.id
     if name is None and dialogue and isinstance(value.get("dialogue_id"), str | int):
         name = str(value["dialogue_id"])
-    user = name_of(value, options.user, "user") if options.user else None
+    user = name_of(value, options.user, "user") if options.user else row.user
     label = _label(value, options.label) if options.label else None
     whole = Document(name or default_id, text, user, turns, gold, row.private_because, label)
     return checked(whole, options)

@@ -31,9 +31,14 @@ def text_of(value: Mapping[str, Any], field: str) -> str:
     found, text = lookup(value, field)
     if not found:
         raise MissingField(field, value)
-    if not isinstance(text, str):
-        raise BadRecord(f"field '{field}' holds {kind(text)} where text is expected")
-    return text
+    return text_in(text, field)
+
+
+def text_in(content: object, field: str) -> str:
+    """What a field holds, if it is text. Raises BadRecord."""
+    if not isinstance(content, str):
+        raise BadRecord(f"field '{field}' holds {kind(content)} where text is expected")
+    return content
 
 
 def name_of(value: Mapping[str, Any], field: str, role: str) -> str:

@@ -11,6 +11,7 @@ import orjson
 
 from taciturn.text.readers.files import decode, lines, opened, too_long
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, ReadOptions, Row
+from taciturn.text.readers.pieces import Stretch
 
 Item = Row | Quarantined | Blank
 Reader = Callable[[Path, str, ReadOptions], Iterator[Item]]
@@ -35,16 +36,16 @@ def text(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
             yield Row(1, "line 1", {options.text: content}, private)
 
 
-def text_lines(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def text_lines(path: Path, name: str, options: ReadOptions, stretch: Stretch | None = None) -> Iterator[Item]:
     """Each line is one document, without its line end."""
-    with opened(path, name) as stream:
-        yield from _per_line(stream, name, options, lambda content: {options.text: content})
+    with opened(path, name, stretch.start if stretch else 0) as stream:
+        yield from _per_line(stream, name, options, lambda content: {options.text: content}, stretch)
 
 
-def jsonl(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def jsonl(path: Path, name: str, options: ReadOptions, stretch: Stretch | None = None) -> Iterator[Item]:
     """One JSON object per line."""
-    with opened(path, name) as stream:
-        yield from _per_line(stream, name, options, parse)
+    with opened(path, name, stretch.start if stretch else 0) as stream:
+        yield from _per_line(stream, name, options, parse, stretch)
 
 
 def json_list(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
@@ -78,8 +79,15 @@ def json_list(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
             yield Row(number, where, element, private)
 
 
-def _per_line(stream: BinaryIO, name: str, options: ReadOptions, read: Callable[[str], Any]) -> Iterator[Item]:
-    for line in lines(stream, options.max_record_bytes):
+def _per_line(
+    stream: BinaryIO,
+    name: str,
+    options: ReadOptions,
+    read: Callable[[str], Any],
+    stretch: Stretch | None = None,
+) -> Iterator[Item]:
+    end, before = (stretch.end, stretch.first) if stretch else (None, 0)
+    for line in lines(stream, options.max_record_bytes, end, before):
         where = f"line {line.number}"
         if line.data is None:
             yield Quarantined(name, where, too_long(options.max_record_bytes).reason)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from taciturn.errors import UsageError, nearest
 
-Format = Literal["auto", "text", "lines", "jsonl", "json", "csv", "tsv", "parquet", "datasets"]
-"""text: one document per file. lines: one per line. json: a list of objects. datasets: saved by ``save_to_disk``."""
+Format = Literal[
+    "auto", "text", "lines", "jsonl", "json", "csv", "tsv", "parquet", "datasets",
+    "html", "eml", "mbox", "vcard", "whatsapp", "slack",
+]  # fmt: skip
+"""text, html, eml: one document per file. lines: one per line. json: a list of objects. datasets: saved by ``save_to_disk``.
+mbox, vcard: one per message or card. whatsapp: a chat is one dialogue. slack: one dialogue per channel and day."""
 
 CHATS: Mapping[str, tuple[str, ...]] = {
     "openai": ("messages",),
@@ -28,7 +32,7 @@ TURN_SPEAKER = ("speaker", "role", "from")
 class ReadOptions:
     """How files become documents.
 
-    format: see ``Format``; "auto" goes by the file's extension (after ``.gz``). text, user, id, turns, spans: names of
+    format: see ``Format``; "auto" goes by the file's extension (after .gz, .zst). text, user, id, turns, spans: names of
     fields; a dotted name reaches into nested objects ("body.text"). A row without the text field but with a list of turns
     is a dialogue. id: without one, a dialogue's "dialogue_id" or "<file>:<number>" is used.
     chat: rows are conversations, stored as CHATS says; fields of other names follow a colon ("pairs:question,answer").
@@ -111,20 +115,29 @@ class Quarantined:
 
 @dataclass(frozen=True, slots=True)
 class Blank:
-    """A line or record with nothing but whitespace: skipped, and counted."""
+    """What was skipped, and is counted: a line or record with nothing but whitespace, or a part that holds no text.
+
+    what: "" for white space, else the kind of part ("attachment (image)"), never a word of it.
+    """
 
     source: str
     location: str
+    what: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record before its fields are looked up. number counts lines or rows of its file from 1."""
+    """One record before its fields are looked up. number counts lines or rows of its file from 1.
+
+    id, user: what the format itself says, where options name no field for them.
+    """
 
     number: int
     location: str
-    value: Any
+    value: Any = field(repr=False)
     private_because: str | None = None
+    id: str | None = None
+    user: str | None = None
 
 
 class BadRecord(Exception):

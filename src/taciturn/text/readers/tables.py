@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from taciturn.errors import DataError, MissingExtra
-from taciturn.text.readers.files import Line, decode, lines, opened, too_long
+from taciturn.text.readers.files import Line, decode, lines, opened, packed, too_long
 from taciturn.text.readers.formats import Item
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, ReadOptions, Row
+from taciturn.text.readers.pieces import Stretch
 
 BATCH = 256
 
@@ -119,21 +120,22 @@ class _Feed:
                 return
 
 
-def parquet(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
-    """Rows of a Parquet file, by batches. A gzipped one is unpacked in memory: the format needs random access."""
+def parquet(path: Path, name: str, options: ReadOptions, stretch: Stretch | None = None) -> Iterator[Item]:
+    """Rows of a Parquet file, by batches. A compressed one is unpacked in memory: the format needs random access."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        if path.suffix == ".gz":
+        if packed(path):
             with opened(path, name) as stream:
                 file = pq.ParquetFile(pa.BufferReader(stream.read()))
         else:
-            file = pq.ParquetFile(path)
-        wanted = _wanted(file.schema_arrow.names, options)
-        number = 0
-        for batch in file.iter_batches(batch_size=BATCH, columns=wanted):
-            yield from _rows(batch, name, number)
+            file = pq.ParquetFile(path, pre_buffer=False)
+        wanted = wanted_columns(file.schema_arrow.names, options)
+        number = stretch.first if stretch else 0
+        groups = list(range(stretch.start, stretch.end)) if stretch else None
+        for batch in file.iter_batches(batch_size=BATCH, row_groups=groups, columns=wanted, use_threads=False):
+            yield from column_rows(batch, name, number)
             number += batch.num_rows
     except (pa.ArrowException, OSError) as error:
         raise DataError(f"{name} is not a readable Parquet file ({type(error).__name__})") from None
@@ -152,15 +154,15 @@ def dataset(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
     splits = list(loaded.values()) if isinstance(loaded, datasets.DatasetDict) else [loaded]
     number = 0
     for rows in splits:
-        wanted = _wanted(rows.column_names, options)
+        wanted = wanted_columns(rows.column_names, options)
         chosen = (rows.select_columns(wanted) if wanted else rows).with_format("arrow")
         for table in chosen.iter(batch_size=BATCH):
             for batch in table.to_batches():
-                yield from _rows(batch, name, number)
+                yield from column_rows(batch, name, number)
                 number += batch.num_rows
 
 
-def _wanted(names: Iterable[str], options: ReadOptions) -> list[str] | None:
+def wanted_columns(names: Iterable[str], options: ReadOptions) -> list[str] | None:
     """Columns to load; None for all, when the text is not among them and the error is to name what is there."""
     present = set(names)
 
@@ -175,19 +177,22 @@ def _wanted(names: Iterable[str], options: ReadOptions) -> list[str] | None:
     return sorted(present & {column(field) for field in fields if field})
 
 
-def _rows(batch: Any, name: str, before: int) -> Iterator[Item]:
-    """Arrow decodes lazily: a cell that is not UTF-8 must not take its whole batch along."""
+def column_rows(batch: Any, name: str, before: int) -> Iterator[Item]:
+    """Arrow decodes lazily: a cell that is not UTF-8, or a date beyond Python's, must not take its whole batch along."""
+    values: list[Any]
     try:
-        values: list[Any] = batch.to_pylist()
-    except UnicodeDecodeError:
+        values = batch.to_pylist()
+    except (ValueError, OverflowError):
         values = []
         for at in range(batch.num_rows):
             try:
                 values += batch.slice(at, 1).to_pylist()
             except UnicodeDecodeError:
-                values.append(None)
+                values.append("holds text that is not valid UTF-8")
+            except (ValueError, OverflowError):
+                values.append("holds a value that Python cannot hold; leave its column out")
     for number, value in enumerate(values, before + 1):
-        if value is None:
-            yield Quarantined(name, f"row {number}", "holds text that is not valid UTF-8")
+        if isinstance(value, str):
+            yield Quarantined(name, f"row {number}", value)
         else:
             yield Row(number, f"row {number}", value)
