@@ -231,3 +231,32 @@ def test_every_built_in_example_is_tried() -> None:
         Regex("phone", r"\d{11}", must_find=("02079460958", "020 7946 0958"))
     with pytest.raises(UsageError, match="must_find is empty"):
         Regex("phone", r"\d{11}")
+
+
+def test_a_detector_that_takes_too_long_loses_only_that_text(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The time is the processor's; a detector that catches everything does not catch the end of it."""
+    from taciturn.screening.policies import base
+
+    @dataclass(frozen=True)
+    class Slow:
+        name: str = "slow"
+
+        def definition(self) -> Mapping[str, object]:
+            return {"kind": "slow"}
+
+        def find(self, views: Sequence[View]) -> list[Detection]:
+            try:
+                while any("stuck" in view.text for view in views):
+                    pass
+            except Exception:
+                return []
+            return [Detection((Span(0, 1),)) for _ in views]
+
+        def local(self, view: View) -> bool:  # noqa: ARG002
+            return False
+
+    monkeypatch.setattr(base, "_PATIENCE", {False: (0.2, 0.0), True: (0.2, 0.0)})
+    found = policy(Slow()).find(["one", "stuck", "two"])
+    assert [(d.status, len(d.spans)) for d in found] == [("ok", 1), ("timeout", 0), ("ok", 1)]
+    slow = Regex("slow", r"\w*\w*\w*\d", must_find=("a1",))
+    assert [d.status for d in policy(slow).find(["a1", "1 " + "a" * 5000])] == ["ok", "timeout"]

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import gzip
 import json
+import pickle
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
 from taciturn.screening import Words, measure, policy, screen
+from taciturn.screening.policies.view import View
+from taciturn.screening.policies.words import _EXCUSED, _MODAL, _STEMS, _TOKEN, common_words, named, names
 from taciturn.screening.redact import BRIDGED, redact
 from taciturn.text.document import Document, Turn
 from taciturn.text.readers import Corpus
@@ -71,6 +76,78 @@ def test_rarity_is_a_dial() -> None:
     assert policy(Words()).identity != policy(Words(rare_below=4.0)).identity
     with pytest.raises(UsageError, match="rare_below"):
         Words(rare_below=2.0)
+
+
+_LETTERS = st.sampled_from("abcABC I0_'’-.,é…東\n\u00a0\u3000\x1a")
+_WORDS = st.sampled_from(
+    ["May I", "Will it", "Will", "the", "The", "OK", "Ok", "Slevin", "slevin", "laPena", "couldn", "ah", "a"]
+)
+
+
+def _slowly(text: str, words: Words) -> list[tuple[int, int]]:
+    """Word by word, as the docstring of Words has it."""
+    common = common_words(words.rare_below)
+    marks = []
+    for match in _TOKEN.finditer(text):
+        word, lower = match[0], match[0].lower()
+        if not (word.isascii() and word.isalpha()):
+            marked = True
+        elif lower != word:
+            marked = word != "OK" and not (word == lower.capitalize() and lower in _EXCUSED)
+        else:
+            marked = lower not in common and lower not in _STEMS
+        if marked and not _MODAL.match(text, match.start()):
+            marks.append(match.span())
+    return marks
+
+
+@given(st.lists(st.one_of(_WORDS, st.text(_LETTERS, max_size=6)), max_size=8).map(" ".join))
+def test_the_same_marks_as_word_by_word(text: str) -> None:
+    spans = Words().find([View.of(text)])[0].spans
+    assert [(s.start, s.end) for s in spans] == _slowly(text, Words())
+
+
+def test_equal_spans_whatever_the_batch(shared: Path) -> None:
+    with gzip.open(shared / "data/wikitext2/wiki.test.raw.txt.gz", "rt", encoding="utf-8") as file:
+        views = [View.of(line) for line, _ in zip(file, range(300), strict=False)]
+    together = Words().find(views)
+    assert together == [Words().find([view])[0] for view in views]
+    assert [[(s.start, s.end) for s in d.spans] for d in together] == [_slowly(v.text, Words()) for v in views]
+
+
+def test_names_of_people_in_lower_case() -> None:
+    plain, wide = Words(), Words(names=True)
+    for word in ("joyce", "crystal", "vanessa", "james", "maria"):
+        assert wide.marks(word)
+    for word in ("will", "may", "the", "street", "young"):
+        assert not wide.marks(word)
+    assert not plain.marks("joyce")
+    assert policy(plain).identity != policy(Words(names=True)).identity
+
+
+def test_the_list_of_names_is_lower_case_words() -> None:
+    assert len(names()) > 2000
+    assert all(name.isascii() and name.isalpha() and name.islower() for name in names())
+    assert not names() & {"the", "you", "order", "account", "thanks", "may", "will"}
+
+
+def test_the_family_words() -> None:
+    assert policy("words:4").identity == policy(Words(4.0)).identity
+    with pytest.raises(UsageError, match="from 3 to 8"):
+        policy("words:rare")
+    with pytest.raises(UsageError, match="did you mean 'names'"):
+        named("4", {"name": True})
+
+
+def test_the_definition_is_the_one_that_earlier_corpora_name() -> None:
+    """Speed must not change the identity: corpora screened before would not resume."""
+    assert Words().definition()["lists"] == "10a7da7f9462976b3597d6f4c557ee20"
+
+
+def test_pickling() -> None:
+    words = Words(3.5, names=True)
+    assert pickle.loads(pickle.dumps(words)) == words
+    assert len(pickle.dumps(words)) < 200
 
 
 def load(path: Path, limit: int) -> list[Document]:

@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from operator import attrgetter
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import orjson
 
-from taciturn.screening.policies.view import View
+from taciturn.screening.policies.deadline import Late, deadline
+from taciturn.screening.policies.prefilter import Prefilter
+from taciturn.screening.policies.relax import consumes
+from taciturn.screening.policies.view import BLANK, View
 from taciturn.text.document import MASK
 from taciturn.text.spans import Detection, Span, Status
 
@@ -34,6 +37,17 @@ class Detector(Protocol):
     def local(self, view: View) -> bool:
         """Whether, in this text, masking any whole marked words leaves the marks on all other words as they are. True
         saves a check of that; False is always right."""
+
+
+@runtime_checkable
+class Patterned(Detector, Protocol):
+    """A detector that finds nothing but matches of ``pattern`` (or parts of them) in the shadow of a text."""
+
+    @property
+    def pattern(self) -> str: ...
+
+    @property
+    def ignore_case(self) -> bool: ...
 
 
 class Finder(Protocol):
@@ -78,32 +92,94 @@ class Policy:
         """The union of what the detectors find in each text.
 
         A ``<MASK>`` is never marked by itself. A detector that raises gives the status "error" (its message is dropped: it
-        may quote the text); of several statuses the worst is kept.
+        may quote the text), one that takes too long "timeout"; of several statuses the worst is kept. Detectors with a
+        pattern look only at texts that the prefilter lets through.
         """
-        views = [View.of(text) for text in texts]
-        columns = [_guarded(detector, views) for detector in self.detectors]
-        rows = zip(*columns, strict=True) if columns else ((),) * len(views)
-        return [union(row, view) for row, view in zip(rows, views, strict=True)]
+        found: dict[int, list[Detection]] = {}
+        hits = self._prefilter.candidates(
+            [text if MASK not in text and text.isascii() else View.of(text).shadow for text in texts]
+        )
+        for number, places in hits.items():
+            views = [View.of(texts[i]) for i in places]
+            _keep(found, places, _guarded(self._patterns[number], views))
+        if self._others:
+            views = [View.of(text) for text in texts]
+            for detector in self._others:
+                _keep(found, range(len(texts)), _guarded(detector, views))
+        answers = [CLEAN] * len(texts)
+        for i, detections in found.items():
+            answers[i] = union(detections, View.of(texts[i]))
+        return answers
+
+    @cached_property
+    def _others(self) -> tuple[Detector, ...]:
+        return tuple(d for d in self.detectors if not isinstance(d, Patterned))
+
+    @cached_property
+    def _patterns(self) -> tuple[Patterned, ...]:
+        return tuple(d for d in self.detectors if isinstance(d, Patterned))
+
+    @cached_property
+    def _prefilter(self) -> Prefilter:
+        return Prefilter.of([(d.pattern, d.ignore_case) for d in self._patterns])
+
+    def __reduce__(self) -> tuple[type[Policy], tuple[tuple[Detector, ...], str]]:
+        return Policy, (self.detectors, self.name)  # a compiled set cannot travel to another process
 
     def local(self, texts: Sequence[str]) -> list[bool]:
-        """See Detector.local; of every detector."""
-        return [all(d.local(view) for d in self.detectors) for view in map(View.of, texts)]
+        """See Detector.local; of every detector.
+
+        A pattern that never takes in a mask's blanks matches a masked text only inside what was left of the original, and
+        there its relaxed form matched before. So where that does not match, no masking makes the pattern match.
+        """
+        views = [View.of(text) for text in texts]
+        moved = {
+            i
+            for number, places in self._prefilter.candidates([view.shadow for view in views]).items()
+            if number not in self._sighted
+            for i in places
+        }
+        rest = [*(self._patterns[number] for number in self._sighted), *self._others]
+        return [i not in moved and all(d.local(view) for d in rest) for i, view in enumerate(views)]
+
+    @cached_property
+    def _sighted(self) -> tuple[int, ...]:
+        """Numbers of the patterns whose matches may reach over a mask."""
+        return tuple(n for n, d in enumerate(self._patterns) if consumes(d.pattern, BLANK, d.ignore_case))
 
 
+def worst(*statuses: Status) -> Status:
+    """The least finished of them."""
+    return max(statuses, key=_SEVERITY.__getitem__)
+
+
+# Processor seconds a call may take, and seconds a code point: of models, of patterns.
+_PATIENCE = {False: (120.0, 0.01), True: (10.0, 2e-5)}
 _SORTED = orjson.OPT_SORT_KEYS
 _PLACE = attrgetter("start", "end")
 
 
+def _keep(found: dict[int, list[Detection]], places: Sequence[int], detections: Sequence[Detection]) -> None:
+    for place, detection in zip(places, detections, strict=True):
+        if detection is not CLEAN:
+            found.setdefault(place, []).append(detection)
+
+
 def _guarded(detector: Detector, views: Sequence[View]) -> list[Detection]:
-    """``detector.find``; when a batch raises, text by text, so that only the texts that fail are lost."""
+    """``detector.find``; when a batch fails or takes too long, text by text, so that only the texts to blame are lost."""
+    base, each = _PATIENCE[isinstance(detector, Patterned)]
+    status: Status = "error"
     try:
-        found = detector.find(views)
+        with deadline(base + each * sum(len(view.text) for view in views)):
+            found = detector.find(views)
         if len(found) == len(views):
             return found
     except Exception:
         pass
+    except Late:
+        status = "timeout"
     if len(views) == 1:
-        return [Detection(status="error")]
+        return [Detection(status=status)]
     return [_guarded(detector, [view])[0] for view in views]
 
 
@@ -116,7 +192,7 @@ def union(detections: Sequence[Detection], view: View | None = None) -> Detectio
     if view is not None and view.masks:
         spans = [s for s in spans if not any(start <= s.start and s.end <= start + len(MASK) for start in view.masks)]
     spans.sort(key=_PLACE)
-    return Detection(tuple(spans), max((d.status for d in busy), key=_SEVERITY.__getitem__))
+    return Detection(tuple(spans), worst(*(d.status for d in busy)))
 
 
 @dataclass(frozen=True, slots=True)

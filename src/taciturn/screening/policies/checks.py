@@ -1,15 +1,35 @@
-"""What a pattern alone cannot say: check digits, digit counts. A check takes the matched text and returns the part of it
-that holds, as (start, end), or None."""
+"""What a pattern alone cannot say: check digits, digit counts, entropy. A check takes the matched text and returns the part
+of it that holds, as (start, end), or None.
+
+Check digits of national numbers are python-stdnum's; its module names are check names here ("gb.nhs", "us.rtn").
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import ipaddress
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache, partial
+from importlib import import_module, metadata
 
 Check = Callable[[str], tuple[int, int] | None]
+
+_GROUP = re.compile(r"[^ .\-/]++")
 
 
 def digits(text: str) -> list[int]:
     return [int(c) for c in text if c.isdecimal()]
+
+
+def heads(text: str) -> Iterator[str]:
+    """``text``, then without its last group, its last two, ...: a match may run on into the next words.
+
+    >>> list(heads("12 34-56"))
+    ['12 34-56', '12 34', '12']
+    """
+    return (text[: group.end()] for group in reversed(list(_GROUP.finditer(text))))
 
 
 def luhn(text: str) -> tuple[int, int] | None:
@@ -24,19 +44,29 @@ def luhn(text: str) -> tuple[int, int] | None:
 
 
 def iban(text: str) -> tuple[int, int] | None:
-    """ISO 13616 check digits (mod 97 = 1). A match may run on into the next words: groups are dropped until it holds.
+    """ISO 13616: check digits (mod 97 = 1), and the length of the country where python-stdnum knows it.
 
-    >>> iban("GB82 WEST 1234 5698 7654 32"), iban("GB82 WEST 1234 5698 7654 32 then"), iban("GB83WEST12345698765432")
-    ((0, 27), (0, 27), None)
+    >>> iban("GB82 WEST 1234 5698 7654 32 then"), iban("GB83WEST12345698765432"), iban("GB82WEST1234569876543")
+    ((0, 27), None, None)
     """
-    groups = text.split(" ")
-    for count in range(len(groups), 0, -1):
-        compact = "".join(groups[:count]).upper()
+    for head in heads(text):
+        compact = re.sub(r"[ .-]", "", head).upper()
         if len(compact) < 15:
             return None
-        if int("".join(str(int(c, 36)) for c in compact[4:] + compact[:4])) % 97 == 1:
-            return 0, len(" ".join(groups[:count]))
+        number = int("".join(str(int(c, 36)) for c in compact[4:] + compact[:4]))
+        if number % 97 == 1 and _iban_length(compact[:2]) in (None, len(compact)):
+            return 0, len(head)
     return None
+
+
+@cache
+def _iban_length(country: str) -> int | None:
+    """Characters of a country's IBAN, from python-stdnum's copy of the SWIFT register; None where it has none."""
+    from stdnum import numdb
+
+    form = numdb.get("iban").info(country)[0][1].get("bban", "")
+    parts = re.findall(r"(\d+)!?[nac]", form)
+    return 4 + sum(map(int, parts)) if parts else None
 
 
 def ssn(text: str) -> tuple[int, int] | None:
@@ -53,8 +83,18 @@ def phone(text: str) -> tuple[int, int] | None:
 
 
 def ip(text: str) -> tuple[int, int] | None:
-    """Four numbers up to 255."""
-    return (0, len(text)) if all(int(part) <= 255 for part in text.split(".")) else None
+    """An IPv4 address (leading zeros allowed), or an IPv6 address that holds a digit: ``a::b`` is code more often.
+
+    >>> ip("10.0.0.255"), ip("10.0.0.256"), ip("fe80::1%eth0"), ip("a::b")
+    ((0, 10), None, (0, 12), None)
+    """
+    if ":" not in text:
+        return (0, len(text)) if all(int(part) <= 255 for part in text.split(".")) else None
+    try:
+        ipaddress.IPv6Address(text)
+    except ValueError:
+        return None
+    return (0, len(text)) if any(c.isdigit() for c in text) else None
 
 
 def mixed(text: str) -> tuple[int, int] | None:
@@ -62,4 +102,182 @@ def mixed(text: str) -> tuple[int, int] | None:
     return (0, len(text)) if any(c.isdigit() for c in text) and any(c.isalpha() for c in text) else None
 
 
-CHECKS: dict[str, Check] = {"luhn": luhn, "iban": iban, "ssn": ssn, "phone": phone, "ip": ip, "mixed": mixed}
+def wallet(text: str) -> tuple[int, int] | None:
+    """A Bitcoin address (Base58Check, BIP 173 Bech32, BIP 350 Bech32m) or an Ethereum one (0x and 40 hexadecimal digits)."""
+    if text[:2].lower() == "0x":
+        return 0, len(text)
+    from stdnum import bitcoin
+
+    if bitcoin.is_valid(text):
+        return 0, len(text)
+    if text[:3].lower() != "bc1" or text not in (text.lower(), text.upper()):
+        return None
+    values = ["qpzry9x8gf2tvdw0s3jn54khce6mua7l".find(c) for c in text[3:].lower()]
+    prefix = [3, 3, 0, 2, 3]  # "bc", expanded as BIP 173 says
+    return (0, len(text)) if -1 not in values and bitcoin.bech32_checksum(prefix + values) == 0x2BC830A3 else None
+
+
+_VIN = dict(zip("ABCDEFGHJKLMNPRSTUVWXYZ", map(int, "12345678123457923456789"), strict=True))
+_VIN_WEIGHTS = (8, 7, 6, 5, 4, 3, 2, 10, 0, 9, 8, 7, 6, 5, 4, 3, 2)
+
+
+def vin(text: str) -> tuple[int, int] | None:
+    """The check digit of vehicle identification numbers (49 CFR 565.15), and at least one letter and digit.
+
+    >>> vin("1M8GDM9AXKP042788"), vin("1M8GDM9A1KP042788"), vin("11111111111111111")
+    ((0, 17), None, None)
+    """
+    values = [int(c) if c.isdigit() else _VIN.get(c, 0) for c in text.upper()]
+    rest = sum(v * w for v, w in zip(values, _VIN_WEIGHTS, strict=True)) % 11
+    return mixed(text) if text[8].upper() == "0123456789X"[rest] else None
+
+
+def position(text: str) -> tuple[int, int] | None:
+    """A latitude up to 90 and a longitude up to 180 degrees."""
+    latitude, longitude = (abs(float(n)) for n in re.findall(r"\d{1,3}\.\d+", text))
+    return (0, len(text)) if latitude <= 90 and longitude <= 180 else None
+
+
+def entropy(text: str) -> float:
+    """Shannon entropy in bits a character (0 for nothing).
+
+    >>> entropy("aaaa"), entropy("abab"), entropy("abcd")
+    (0.0, 1.0, 2.0)
+    """
+    counts = Counter(text).values()
+    return sum(n / len(text) * math.log2(len(text) / n) for n in counts)
+
+
+def random(text: str) -> tuple[int, int] | None:
+    """Looks drawn at random: at least 3 bits a character for hexadecimal, 3.7 otherwise (the thresholds of detect-secrets
+    are 3 and 4.5; short keys seldom reach 4.5), letters and digits both, and not a chain of words."""
+    hexadecimal = re.fullmatch(r"[0-9a-fA-F-]+", text) is not None
+    if mixed(text) is None or entropy(text) < (3.0 if hexadecimal else 3.7):
+        return None
+    words = re.fullmatch(
+        r"(?:[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d{1,4})(?:[-_./+](?:[A-Z]?[a-z]{2,}|[A-Z]{2,}|\d{1,4}))*", text
+    )
+    return None if words else (0, len(text))
+
+
+def secret(text: str) -> tuple[int, int] | None:
+    """What may stand behind "token =": six characters or more with a letter and a digit or sign, or random."""
+    odd = any(c.isdigit() for c in text) or re.search(r"[^\w\s.()\[\]{}/:-]", text)
+    fine = len(text) >= 6 and any(c.isalpha() for c in text) and odd
+    return (0, len(text)) if fine or (len(text) >= 16 and entropy(text) >= 3.5) else None
+
+
+def icao(text: str) -> tuple[int, int] | None:
+    """Last digit: weights 7, 3, 1 modulo 10 (ICAO Doc 9303, part 3), as on German identity cards and passports.
+
+    >>> icao("L22N97NYG1") is None, icao("T220001293")
+    (True, (0, 10))
+    """
+    values = [int(c, 36) for c in text.upper()]
+    total = sum(v * (7, 3, 1)[i % 3] for i, v in enumerate(values[:-1]))
+    return (0, len(text)) if total % 10 == values[-1] else None
+
+
+def de_pension(text: str) -> tuple[int, int] | None:
+    """Versicherungsnummer, 12 characters; the letter counts as two digits, weights and sums of digits (SGB VI VKVV § 4).
+
+    >>> de_pension("65170839J003"), de_pension("65170839J008")
+    ((0, 12), None)
+    """
+    plain = text.replace(" ", "").upper()
+    numbers = digits(plain[:8] + f"{ord(plain[8]) - 64:02d}" + plain[9:11])
+    total = sum(sum(digits(str(n * w))) for n, w in zip(numbers, (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True))
+    return (0, len(text)) if total % 10 == int(plain[11]) else None
+
+
+def de_health(text: str) -> tuple[int, int] | None:
+    """Krankenversichertennummer, a letter and nine digits: Luhn's sum with weights 1, 2 over the letter as two digits.
+
+    >>> de_health("A123456780"), de_health("A123456787")
+    ((0, 10), None)
+    """
+    numbers = digits(f"{ord(text[0].upper()) - 64:02d}" + text[1:])
+    total = sum(sum(divmod(n * (1 + i % 2), 10)) for i, n in enumerate(numbers[:-1]))
+    return (0, len(text)) if total % 10 == numbers[-1] else None
+
+
+def es_pension(text: str) -> tuple[int, int] | None:
+    """Número de la Seguridad Social: province, serial, and their value modulo 97.
+
+    >>> es_pension("28/12345678/40"), es_pension("28/12345678/41")
+    ((0, 14), None)
+    """
+    numbers = "".join(map(str, digits(text)))
+    province, serial, rest = numbers[:2], int(numbers[2:-2]), int(numbers[-2:])
+    base = int(province) * 10**7 + serial if serial < 10**7 else int(province + str(serial))
+    return (0, len(text)) if base % 97 == rest else None
+
+
+def us_dea(text: str) -> tuple[int, int] | None:
+    """DEA registration: d1 + d3 + d5 + 2 (d2 + d4 + d6) ends in d7.
+
+    >>> us_dea("BB1388568"), us_dea("BB1388569")
+    ((0, 9), None)
+    """
+    d = digits(text[2:])
+    return (0, len(text)) if (sum(d[0:6:2]) + 2 * sum(d[1:6:2])) % 10 == d[6] else None
+
+
+def us_npi(text: str) -> tuple[int, int] | None:
+    """National provider identifier: Luhn over the number behind 80840.
+
+    >>> us_npi("1234567893"), us_npi("1234567890")
+    ((0, 10), None)
+    """
+    return (0, len(text)) if luhn("80840" + text) else None
+
+
+def _standard(module: str, text: str) -> tuple[int, int] | None:
+    """python-stdnum's verdict."""
+    return (0, len(text)) if import_module(f"stdnum.{module}").is_valid(text) else None
+
+
+def vat(text: str) -> tuple[int, int] | None:
+    """A number for value added tax of a member of the European Union; trailing groups that are no part of it are dropped.
+
+    >>> vat("FR 40 303 265 045"), vat("DE 136695976 2021"), vat("DE 136695977")
+    ((0, 17), (0, 12), None)
+    """
+    from stdnum.eu import vat as number
+
+    return next(((0, len(head)) for head in heads(text) if number.is_valid(head)), None)
+
+
+_STANDARD = tuple(
+    """
+    bic de.idnr de.stnr de.vat es.ccc es.cif es.dni es.nie es.nif fr.nif fr.nir fr.siren fr.siret fr.tva gb.nhs gb.utr
+    gb.vat imei in_.aadhaar in_.epic in_.gstin in_.pan in_.vid us.ein us.itin us.rtn
+    """.split()  # noqa: SIM905  one word a line would be 27 lines
+)
+
+CHECKS: dict[str, Check] = {
+    "luhn": luhn,
+    "iban": iban,
+    "ssn": ssn,
+    "phone": phone,
+    "ip": ip,
+    "mixed": mixed,
+    "wallet": wallet,
+    "vat": vat,
+    "vin": vin,
+    "position": position,
+    "random": random,
+    "secret": secret,
+    "icao": icao,
+    "de-pension": de_pension,
+    "de-health": de_health,
+    "es-pension": es_pension,
+    "us-dea": us_dea,
+    "us-npi": us_npi,
+    **{module: partial(_standard, module) for module in _STANDARD},
+}
+
+
+def version(name: str) -> str:
+    """What besides its name decides a check: the release of python-stdnum where it is used, "" otherwise."""
+    return metadata.version("python-stdnum") if name in (*_STANDARD, "iban", "vat", "wallet") else ""

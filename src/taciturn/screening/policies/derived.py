@@ -26,12 +26,17 @@ class Cached:
         return self.policy.identity
 
     def find(self, texts: Sequence[str]) -> list[Detection]:
-        new = [t for t in dict.fromkeys(texts) if t not in self._memory]
-        found = dict(zip(new, self.policy.find(new), strict=True)) if new else {}
-        answers = [found[t] if t in found else self._memory[t] for t in texts]
-        if len(self._memory) + len(found) > _KEPT:
-            self._memory.clear()
-        self._memory.update({t: d for t, d in found.items() if len(t) <= _LONGEST})
+        memory = self._memory
+        new = [t for t in dict.fromkeys(texts) if t not in memory]
+        if len(new) == len(texts):
+            answers = self.policy.find(new)
+            found = dict(zip(new, answers, strict=True))
+        else:
+            found = dict(zip(new, self.policy.find(new), strict=True)) if new else {}
+            answers = [found[t] if t in found else memory[t] for t in texts]
+        if len(memory) + len(found) > _KEPT:
+            memory.clear()
+        memory.update({t: d for t, d in found.items() if d is not CLEAN and len(t) <= _LONGEST})
         return answers
 
     def local(self, texts: Sequence[str]) -> list[bool]:

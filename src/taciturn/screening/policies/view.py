@@ -9,22 +9,20 @@ from functools import lru_cache
 from taciturn.text.document import MASK
 from taciturn.text.fold import Folded, fold
 
-# One control character a code point: no letter, digit, space or punctuation that a pattern could take for content.
-_BLANK = "\x1a" * len(MASK)
-_SHORT = 4096
-_DIGIT = re.compile(r"\d")
+BLANK = "\x1a"
+"""Stands for each code point of a mask: no letter, digit, space or punctuation that a pattern could take for content."""
+
+_SHORT = 2048
 
 
 @dataclass(frozen=True, slots=True)
 class View:
     """text: the original, same length, every ``<MASK>`` blanked. folded: NFKC shadow for patterns, None when it equals
-    ``text``. masks: where the masks start. digits: how many the shadow holds (most texts hold few, and then most patterns
-    need not run)."""
+    ``text``. masks: where the masks start."""
 
     text: str
     folded: Folded | None
     masks: tuple[int, ...]
-    digits: int
 
     @classmethod
     def of(cls, original: str) -> View:
@@ -36,10 +34,13 @@ class View:
         text = original
         if MASK in original:
             masks = tuple(m.start() for m in re.finditer(re.escape(MASK), original))
-            text = original.replace(MASK, _BLANK)
-        folded = None if text.isascii() else fold(text)
-        shadow = text if folded is None else folded.text
-        return cls(text, folded, masks, len(_DIGIT.findall(shadow)))
+            text = original.replace(MASK, BLANK * len(MASK))
+        return cls(text, None if text.isascii() else fold(text), masks)
+
+    @property
+    def digits(self) -> int:
+        """How many digits the shadow holds: most texts hold few, and then most patterns need not run."""
+        return sum(map(self.shadow.count, "0123456789"))
 
     @property
     def shadow(self) -> str:
@@ -51,7 +52,7 @@ class View:
         return (start, end) if self.folded is None else self.folded.span(start, end)
 
 
-@lru_cache(maxsize=1 << 13)
+@lru_cache(maxsize=1 << 12)
 def _short(original: str) -> View:
     """π, π_c and the checks that follow look at the same texts."""
     return View._make(original)

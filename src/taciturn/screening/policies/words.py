@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cache
-from itertools import compress
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from importlib import resources
 
-from taciturn.errors import UsageError
+from taciturn.errors import UsageError, nearest
 from taciturn.screening.policies.base import CLEAN
 from taciturn.screening.policies.view import View
 from taciturn.text.spans import Detection, Span
@@ -51,6 +51,7 @@ _EXCUSED = frozenset(
 )
 
 # "May I", "Will that": a modal before a pronoun. The pronoun is never marked, so masking marked words cannot undo it.
+_MODALS = ("May", "Will")
 _MODAL = re.compile(r"(?:May|Will)(?= (?:I|we|you|it|there|that|this|they|the)\b)")
 
 
@@ -63,56 +64,98 @@ def common_words(zipf: float) -> frozenset[str]:
     return frozenset(w for w, f in wordfreq.get_frequency_dict("en", wordlist="small").items() if f >= floor)
 
 
+@cache
+def names() -> frozenset[str]:
+    """Lower-case given names and surnames, common ones of the United States; the head of names.txt says which."""
+    lines = (resources.files(__package__) / "names.txt").read_text(encoding="ascii").splitlines()
+    return frozenset(name for line in lines if not line.startswith("#") for name in line.split())
+
+
+@cache
+def excused() -> frozenset[str]:
+    """Lower-case function words, greetings and bits of contractions."""
+    return _EXCUSED | _STEMS
+
+
+@cache
+def plain_words(rare_below: float, without_names: bool = False) -> frozenset[str]:
+    """Every word that ``Words`` leaves unmarked, as it may be written: there are no others."""
+    lower = {w for w in common_words(rare_below) | _STEMS if w.isascii() and w.isalpha() and w.islower()}
+    return capitalised(lower - names() if without_names else lower)
+
+
+def capitalised(words: Set[str]) -> frozenset[str]:
+    """``words``, and what may have a capital without being a name."""
+    return frozenset({*words, *(w.capitalize() for w in _EXCUSED), "OK"})
+
+
+@cache
+def _borders() -> frozenset[str]:
+    """The characters that ``_TOKEN`` has no part in; all lie below U+3001."""
+    return frozenset(c for c in map(chr, range(0x3001)) if not _TOKEN.match(c))
+
+
+_span = lru_cache(maxsize=1 << 16)(Span)  # spans of short texts repeat, and making one costs more than finding it
+
+
+def all_but(plain: Set[str], views: Sequence[View], detector: str) -> list[Detection]:
+    """Marks every word that is not in ``plain``, one span each."""
+    words = _TOKEN.findall
+    return [
+        _located(view.text, marked, detector) if (marked := [w for w in words(view.text) if w not in plain]) else CLEAN
+        for view in views
+    ]
+
+
+def _located(text: str, marked: Sequence[str], detector: str) -> Detection:
+    """marked: all the marked words of the text, in order."""
+    spans = []
+    find, borders, size = text.find, _borders(), len(text)
+    end = 0
+    for word in marked:
+        while True:  # the next place where it is a whole word
+            start = find(word, end)
+            end = start + len(word)
+            if (not start or text[start - 1] in borders) and (end == size or text[end] in borders):
+                break
+            end = start + 1
+        if word not in _MODALS or not _MODAL.match(text, start):
+            spans.append(_span(start, end, "word", 1.0, detector))
+    return Detection(tuple(spans)) if spans else CLEAN
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """Marks a word that has a capital (but see ``_EXCUSED``), a digit, "_" or a non-ASCII character, or that is rare.
 
     rare_below: Zipf frequency under which a word is rare; 3 is once in a million words, the lowest the word list knows.
+    names: also marks lower-case words that are names of people.
     """
 
     rare_below: float = 3.0
+    names: bool = False
     name: str = "words"
-    _common: frozenset[str] = field(init=False, repr=False, compare=False)
-    _judged: dict[str, bool] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         if not 3.0 <= self.rare_below <= 8.0:
             raise UsageError(f"words: rare_below must lie in [3, 8], found {self.rare_below:g}")
-        object.__setattr__(self, "_common", common_words(self.rare_below))
 
     def definition(self) -> Mapping[str, object]:
-        lists = "\n".join(sorted(self._common)) + "\0" + "\n".join(sorted(_EXCUSED | _STEMS))
+        lists = "\n".join(sorted(common_words(self.rare_below))) + "\0" + "\n".join(sorted(excused()))
+        named = {"names": digest(names())} if self.names else {}
         return {
             "kind": "words",
             "rare_below": self.rare_below,
             "lists": hashlib.blake2b(lists.encode(), digest_size=16).hexdigest(),
             "patterns": [_TOKEN.pattern, _MODAL.pattern],
+            **named,
         }
 
     def find(self, views: Sequence[View]) -> list[Detection]:
-        return [self._detection(view.text) for view in views]
-
-    def _detection(self, text: str) -> Detection:
-        judged = self._judged
-        if len(judged) > 1 << 18:  # a cache, not a memory of the corpus
-            judged.clear()
-        marks = [judged[word] if word in judged else self._judge(word) for word in _TOKEN.findall(text)]
-        if True not in marks:
-            return CLEAN
-        found = compress(_TOKEN.finditer(text), marks)
-        spans = tuple(
-            Span(m.start(), m.end(), "word", 1.0, self.name)
-            for m in found
-            if not (text.startswith(("May ", "Will "), m.start()) and _MODAL.match(text, m.start()))
-        )
-        return Detection(spans) if spans else CLEAN
+        return all_but(plain_words(self.rare_below, self.names), views, self.name)
 
     def local(self, view: View) -> bool:  # noqa: ARG002  see the top of this file
         return True
-
-    def _judge(self, word: str) -> bool:
-        marked = self._judged[word] = self.marks(word)
-        return marked
 
     def marks(self, word: str) -> bool:
         """Whether a single word is marked, wherever it stands.
@@ -120,10 +163,27 @@ class Words:
         >>> [w for w in ("Hello", "the", "Slevin", "slevin", "7GAWK763", "laPena", "I", "IBM", "naïve") if Words().marks(w)]
         ['Slevin', 'slevin', '7GAWK763', 'laPena', 'IBM', 'naïve']
         """
-        if not word.isascii() or not word.isalpha():
-            return True
-        lower = word.lower()
-        if lower != word:
-            title = word[0].isupper() and word[1:] == lower[1:]
-            return not (title and lower in _EXCUSED) and word != "OK"
-        return lower not in self._common and lower not in _STEMS
+        return word not in plain_words(self.rare_below, self.names)
+
+
+def digest(words: Set[str]) -> str:
+    """32 hex digits that name a set of words."""
+    return hashlib.blake2b("\n".join(sorted(words)).encode(), digest_size=16).hexdigest()
+
+
+OPTIONS = ("names",)
+
+
+def named(argument: str, options: Mapping[str, object]) -> list[Words]:
+    """The detector of ``words`` or ``words:4.0``: the Zipf frequency under which a word is rare.
+
+    Raises UsageError: no such number, or an option other than ``names = true``.
+    """
+    for option, value in options.items():
+        if option not in OPTIONS or not isinstance(value, bool):
+            raise UsageError(f"words: option '{option}' is not known, or not true or false; {nearest(option, OPTIONS)}")
+    try:
+        rare_below = float(argument or 3.0)
+    except ValueError:
+        raise UsageError(f"words:{argument}: expected a number from 3 to 8, such as words:4") from None
+    return [Words(rare_below, bool(options.get("names", False)))]

@@ -1,0 +1,192 @@
+"""A pattern without what RE2 cannot do, matching wherever the pattern does and perhaps elsewhere.
+
+RE2 scans a text once for hundreds of patterns at a time, in linear time, but has no lookaround and no back reference, and
+knows letters and digits of ASCII only. As a filter in front of ``re`` it must never miss. So assertions become nothing, a
+back reference becomes its group, possessive and atomic parts become plain ones, and long repeats lose their bounds, which
+keeps the automaton small. It reads bytes of UTF-8: whatever class may hold a character outside ASCII takes any run of bytes
+from 0x80 for it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from typing import Any
+
+_OTHER = r"[\x80-\xff]+"
+_COUNTED = 8  # repeats are counted up to here
+_FOLD_TO_ASCII = frozenset("iksIKS")  # letters that have a partner outside ASCII when case is ignored
+_CATEGORIES = {
+    "CATEGORY_DIGIT": re.compile(r"\d"),
+    "CATEGORY_NOT_DIGIT": re.compile(r"\D"),
+    "CATEGORY_WORD": re.compile(r"\w"),
+    "CATEGORY_NOT_WORD": re.compile(r"\W"),
+    "CATEGORY_SPACE": re.compile(r"\s"),
+    "CATEGORY_NOT_SPACE": re.compile(r"\S"),
+}
+
+
+def relaxed(pattern: str, ignore_case: bool = False) -> str:
+    """An RE2 pattern over bytes that matches the UTF-8 of every folded text in which ``pattern`` (``re``) matches.
+
+    Folded (text/fold.py): a decimal digit of any script is an ASCII digit there, so ``\\d`` needs nothing else.
+
+    >>> relaxed(r"(?<!\\w)(\\d{3})([- ])\\d{2}\\2\\d{20,30}(?!x)")
+    '[0-9]{3}[\\\\x20\\\\x2d][0-9]{2}[\\\\x20\\\\x2d][0-9]{8,}'
+    """
+    # The standard library has no public parser of its patterns; this one has kept its name and shape since 3.11.
+    parser = importlib.import_module("re._parser")
+    tree = parser.parse(pattern, re.IGNORECASE if ignore_case else 0)
+    return _sequence(tree, bool(tree.state.flags & re.IGNORECASE), bool(tree.state.flags & re.DOTALL), {})
+
+
+def consumes(pattern: str, character: str, ignore_case: bool = False) -> bool:
+    """Whether a match of ``pattern`` may contain this ASCII control character (what assertions look at is not in it).
+
+    >>> consumes(r"(?<!\\x1a)\\w+@\\w+", "\\x1a"), consumes(r"\\S+", "\\x1a")
+    (False, True)
+    """
+    parser = importlib.import_module("re._parser")
+    return _consumes(parser.parse(pattern, re.IGNORECASE if ignore_case else 0), ord(character))
+
+
+def _consumes(nodes: Any, code: int) -> bool:
+    for op, argument in nodes:
+        match str(op):
+            case "LITERAL":
+                found = argument == code
+            case "NOT_LITERAL":
+                found = argument != code
+            case "ANY":
+                found = True
+            case "IN":
+                members, _, negated = _members(argument)
+                found = (code in members) != negated
+            case "BRANCH":
+                found = any(_consumes(branch, code) for branch in argument[1])
+            case "SUBPATTERN" | "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                found = _consumes(argument[-1], code)
+            case "ATOMIC_GROUP":
+                found = _consumes(argument, code)
+            case "GROUPREF_EXISTS":
+                found = any(_consumes(branch, code) for branch in argument[1:] if branch is not None)
+            case "GROUPREF" | "ASSERT" | "ASSERT_NOT" | "AT" | "FAILURE":
+                found = False
+            case _:
+                found = True
+        if found:
+            return True
+    return False
+
+
+def _sequence(nodes: Any, fold: bool, dot_all: bool, groups: dict[int, str]) -> str:
+    return "".join(_node(str(op), argument, fold, dot_all, groups) for op, argument in nodes)
+
+
+def _node(op: str, argument: Any, fold: bool, dot_all: bool, groups: dict[int, str]) -> str:
+    match op:
+        case "LITERAL":
+            return _characters({argument}, other=argument > 127, fold=fold)
+        case "NOT_LITERAL":
+            return _characters(set(range(128)) - _cases({argument}, fold), other=True, fold=False)
+        case "ANY":
+            return _characters(set(range(128)) - (set() if dot_all else {10}), other=True, fold=False)
+        case "IN":
+            return _class(argument, fold)
+        case "BRANCH":
+            return f"(?:{'|'.join(_sequence(branch, fold, dot_all, groups) for branch in argument[1])})"
+        case "SUBPATTERN":
+            number, added, removed, body = argument
+            fold = (fold or bool(added & re.IGNORECASE)) and not removed & re.IGNORECASE
+            inner = _sequence(body, fold, dot_all or bool(added & re.DOTALL), groups)
+            if number is not None:
+                groups[number] = inner
+            return inner
+        case "ATOMIC_GROUP":
+            return _sequence(argument, fold, dot_all, groups)
+        case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+            low, high, body = argument
+            return _repeat(_sequence(body, fold, dot_all, groups), int(low), int(high))
+        case "GROUPREF":
+            return groups.get(argument, "")
+        case "GROUPREF_EXISTS":
+            return f"(?:{'|'.join(_sequence(b, fold, dot_all, groups) for b in argument[1:] if b is not None)}|)"
+        case "ASSERT" | "ASSERT_NOT" | "AT":
+            return ""
+        case "FAILURE":
+            return _characters(set(), other=False, fold=False)
+    raise ValueError(f"pattern: {op} has no relaxed form")
+
+
+def _repeat(body: str, low: int, high: int) -> str:
+    if not body:
+        return ""
+    if (low, high) == (1, 1):
+        return body
+    body = body if _single(body) else f"(?:{body})"
+    if (low, high) == (0, 1):
+        return f"{body}?"
+    at_least = min(low, _COUNTED)
+    if high <= _COUNTED:
+        return f"{body}{{{low}}}" if low == high else f"{body}{{{low},{high}}}"
+    return f"{body}*" if at_least == 0 else f"{body}+" if at_least == 1 else f"{body}{{{at_least},}}"
+
+
+def _single(body: str) -> bool:
+    """Whether a repeat behind it would apply to all of it: one class."""
+    return body.startswith("[") and body.index("]") == len(body) - 1
+
+
+def _class(items: Any, fold: bool) -> str:
+    members, other, negated = _members(items)
+    members = _cases(members, fold)
+    if negated:
+        return _characters(set(range(128)) - members, other=True, fold=False)
+    return _characters(members, other=other, fold=fold)
+
+
+def _members(items: Any) -> tuple[set[int], bool, bool]:
+    """What a class lists: (ASCII members, whether others may be in it, whether it is negated)."""
+    negated = str(items[0][0]) == "NEGATE"
+    members: set[int] = set()
+    other = negated
+    for op, argument in items[1:] if negated else items:
+        match str(op):
+            case "LITERAL":
+                members.add(argument)
+            case "RANGE":
+                other |= argument[1] > 127
+                members.update(range(argument[0], min(argument[1], 127) + 1))
+            case "CATEGORY":
+                category = str(argument)
+                members.update(c for c in range(128) if _CATEGORIES[category].match(chr(c)))
+                other |= category != "CATEGORY_DIGIT"
+    return members, other or any(c > 127 for c in members), negated
+
+
+def _cases(members: set[int], fold: bool) -> set[int]:
+    return members | {ord(s) for c in members if c < 128 for s in chr(c).swapcase()} if fold else members
+
+
+def _characters(members: set[int], other: bool, fold: bool) -> str:
+    """One character: a class of ASCII, or a run of bytes above it, or either."""
+    inside = sorted(c for c in _cases(members, fold) if c < 128)
+    other = other or (fold and any(chr(c) in _FOLD_TO_ASCII for c in inside))
+    ascii_class = f"[{_ranges(inside)}]" if inside else ""
+    if not other:
+        return ascii_class or r"[^\x00-\xff]"
+    return f"(?:{ascii_class}|{_OTHER})" if ascii_class else _OTHER
+
+
+def _ranges(codes: list[int]) -> str:
+    runs: list[list[int]] = []
+    for code in codes:
+        if runs and code == runs[-1][1] + 1:
+            runs[-1][1] = code
+        else:
+            runs.append([code, code])
+    return "".join(_code(a) if a == b else f"{_code(a)}-{_code(b)}" for a, b in runs)
+
+
+def _code(code: int) -> str:
+    return chr(code) if chr(code).isalnum() else f"\\x{code:02x}"

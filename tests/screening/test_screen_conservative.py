@@ -1,0 +1,200 @@
+"""The levels of π_c: nested, local where they say so, and measured."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+from functools import cache
+from itertools import islice, pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from taciturn.errors import UsageError
+from taciturn.screening.bounds import lower
+from taciturn.screening.policies import policy as named_policy
+from taciturn.screening.policies.base import Everything, Policy
+from taciturn.screening.policies.conservative import CUES, LEVELS, Closed, Cue, named, strongest
+from taciturn.screening.policies.regex import Regex
+from taciturn.screening.policies.view import View
+from taciturn.screening.redact import BRIDGED, maximal, redact
+from taciturn.text.document import MASK
+from taciturn.text.spans import Span
+
+WORDS = (
+    "the a my name is call me joyce Dana Vale street park order number please thank you can i help with anything else "
+    "slevin 078-05-1126 dana@example.org will May I OK okay hotel switzerland account Hello booking , . ? <MASK>"
+)
+SENTENCES = st.lists(st.sampled_from(WORDS.split()), max_size=12).map(" ".join)
+policy = cache(named_policy)
+
+
+def covered(level: str, text: str) -> set[int]:
+    return {i for s in policy(level).find([text])[0].spans for i in range(s.start, s.end) if not text[i].isspace()}
+
+
+@given(SENTENCES)
+def test_each_level_marks_what_the_one_before_it_marks(text: str) -> None:
+    marks = [covered(level, text) for level in LEVELS]
+    assert all(weak <= strong for weak, strong in pairwise(marks))
+
+
+@pytest.mark.parametrize(
+    ("text", "first"),
+    [
+        ("can i help you with anything else?", None),
+        ("we are proud saudis", "conservative:strict"),
+        ("my name is joyce", "conservative:names"),
+        ("the address is park street", "conservative:strict"),
+        ("sometimes people call me mercy", "conservative:strict"),
+        ("crystal slevin", "conservative"),
+        ("laPena", "conservative"),
+        ("i'm originally from switzerland", "conservative:paranoid"),
+    ],
+)
+def test_known_leaks_and_the_level_that_stops_them(text: str, first: str | None) -> None:
+    stopped = [level for level in LEVELS if covered(level, text)]
+    assert stopped == ([] if first is None else list(LEVELS[LEVELS.index(first) :]))
+
+
+def test_a_lower_case_full_name_is_marked_whole_by_strict() -> None:
+    texts = [redact(["crystal minh"], policy(level))[0].text for level in LEVELS]
+    assert texts == ["crystal minh", f"{MASK} minh", MASK, MASK]
+
+
+def test_a_cue_takes_the_whole_record() -> None:
+    for cue in CUES:
+        text = f"so the {cue.upper()}, is it the one"
+        assert [(s.start, s.end) for s in Cue().find([View.of(text)])[0].spans] == [(0, len(text))], cue
+    assert not Cue().find([View.of("the addressee renamed a mister")])[0].spans
+    assert Cue().find([View.of("my ｎａｍｅ")])[0].spans == (Span(0, 7, "cue", 1.0, "cue"),)
+
+
+@given(SENTENCES)
+def test_local_is_true_only_where_masking_leaves_other_marks_alone(text: str) -> None:
+    for detector in (Closed(), Cue()):
+        view = View.of(text)
+        if not detector.local(view):
+            continue
+        before = [(s.start, s.end) for s in detector.find([view])[0].spans]
+        for start, end in before:
+            other = text[:start] + MASK + text[end:]
+            shift = len(MASK) - (end - start)
+            expected = [(a, b) if b <= start else (a + shift, b + shift) for a, b in before if a != start]
+            assert [(s.start, s.end) for s in detector.find([View.of(other)])[0].spans] == expected
+
+
+def test_a_record_with_a_cue_is_not_local() -> None:
+    assert not Cue().local(View.of("my name is joyce"))
+    assert Cue().local(View.of("i am joyce"))
+    assert Closed().local(View.of("my name is joyce"))
+
+
+def test_the_family() -> None:
+    assert policy("conservative").identity == Policy(tuple(named()), "x").identity
+    assert len({policy(level).identity for level in LEVELS}) == len(LEVELS)
+    assert policy("conservative", "conservative:strict").identity  # all of them together have distinct names
+    with pytest.raises(UsageError, match="did you mean 'strict'"):
+        named("stricter")
+    with pytest.raises(UsageError, match="takes none"):
+        named("strict", {"cues": True})
+
+
+def test_pickling() -> None:
+    for level in LEVELS:
+        again = pickle.loads(pickle.dumps(policy(level)))
+        assert again.find(["my name is joyce"]) == policy(level).find(["my name is joyce"])
+
+
+def test_strongest_takes_the_weakest_level_that_reaches_the_target() -> None:
+    found = [Regex(name, pattern, "", (must,)) for name, pattern, must in (("few", "7", "7"), ("many", r"\d", "8"))]
+    levels = [(d.name, Policy((d,), d.name)) for d in found]
+    records = [(str(7 + (i >= 300)), [Span(0, 1)]) for i in range(400)] + [("clean", [])] * 50
+    one = strongest(levels, records, target=0.7)
+    assert (one.level, one.records, one.missed, one.reached) == ("few", 400, 100, True)
+    assert one.bound == pytest.approx(lower(300, 400))
+    assert strongest(levels, records, target=0.99).level == "many"
+    assert strongest(levels[:1], records, target=0.99) == strongest(levels[:1], records, target=0.98).__class__(
+        "few", 400, 100, lower(300, 400), reached=False
+    )
+
+
+def test_99_per_cent_takes_299_secrets_without_a_miss() -> None:
+    levels = [("all-private", Policy((Everything(),), "all-private"))]
+    for count, reached in ((298, False), (299, True)):
+        choice = strongest(levels, [("x", [Span(0, 1)])] * count, target=0.99)
+        assert choice.reached is reached
+
+
+def test_a_detector_that_fails_leaves_nothing_public() -> None:
+    class Broken(Everything):
+        def find(self, views: object) -> list[object]:  # type: ignore[override]  # noqa: ARG002
+            raise RuntimeError
+
+    choice = strongest([("broken", Policy((Broken(),), "broken"))], [("x", [Span(0, 1)])] * 5)
+    assert choice.missed == 0
+
+
+@pytest.mark.parametrize(
+    ("records", "target", "message"),
+    [([], 0.9, "labelled secret"), ([("x", [])], 0.9, "labelled secret"), ([("x", [Span(0, 1)])], 1.0, "target")],
+)
+def test_strongest_refuses(records: list[tuple[str, list[Span]]], target: float, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        strongest([("a", policy("conservative"))], records, target=target)
+
+
+SECRET = set(
+    """name ssn account_number target_account_number account_id card_number email_address phonenumber phone_number password
+    username address booking_confirmation_number claimid policyid order_number current_zipcode""".split()  # noqa: SIM905
+)
+
+
+def turns(path: Path, step: int) -> list[tuple[str, list[Span]]]:
+    records = []
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        for line in islice(lines, 0, None, step):
+            row = json.loads(line)
+            for turn in row.get("turns", [row]):
+                spans = [s for s in turn["spans"] if s.get("secret", s.get("slot", "name") in SECRET)]
+                records.append((turn["text"], [Span(s["start"], s["end"]) for s in spans]))
+    return records
+
+
+@pytest.mark.parametrize(
+    ("file", "step", "recalls", "public"),
+    [
+        # Measured by level, on every seventh row of the large sets. Levels were made on other files (docs/detectors.md).
+        ("multidogo/train.jsonl.gz", 7, (0.87, 0.96, 0.99, 0.999), (0.6, 0.55, 0.48, 0.3)),
+        ("multiwoz/mwz22_dev.jsonl.gz", 7, (0.98, 0.99, 0.999, 0.999), (0.4, 0.4, 0.3, 0.15)),
+        ("pii_gold/presidio_synth_v2.jsonl.gz", 1, (0.995, 0.997, 0.999, 0.999), (0.03, 0.03, 0.02, 0.005)),
+    ],
+)
+def test_measured_recall_and_share_public(
+    shared: Path, file: str, step: int, recalls: tuple[float, ...], public: tuple[float, ...]
+) -> None:
+    records = turns(shared / "data" / file, step)
+    texts = [text for text, _ in records]
+    for level, recall, share in zip(LEVELS, recalls, public, strict=True):
+        found = policy(level).find(texts)
+        kept = [bool(d.spans) for d, (_, secrets) in zip(found, records, strict=True) if secrets]
+        assert sum(kept) / len(kept) >= recall
+        assert sum(not d.spans for d in found) / len(found) > share
+
+
+def test_strict_marks_most_addresses_whole(shared: Path) -> None:
+    records = turns(shared / "data/multiwoz/mwz22_dev.jsonl.gz", 1)
+    shares = []
+    for level in ("conservative", "conservative:strict"):
+        found = policy(level).find([text for text, _ in records])
+        marks = [maximal(text, d.spans, BRIDGED) for (text, _), d in zip(records, found, strict=True)]
+        whole = [
+            any(a <= s.start and s.end <= b for a, b in m)
+            for m, (_, secrets) in zip(marks, records, strict=True)
+            for s in secrets
+        ]
+        shares.append(sum(whole) / len(whole))
+    assert shares[0] < 0.95 < 0.985 < shares[1]

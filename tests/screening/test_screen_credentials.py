@@ -1,0 +1,179 @@
+"""Keys, tokens and passwords. Every one here is made up, and pieced together so that no scanner takes it for real."""
+
+from __future__ import annotations
+
+import pytest
+
+from taciturn.screening import policy
+from taciturn.screening.policies import denylists, patterns
+from taciturn.text.document import MASK
+
+BODY = "0Ab1Cd2Ef3Gh4Ij5Kl6Mn7Op8Qr9St" * 8
+HEX = "0123456789abcdef" * 4
+
+TOKENS = [
+    ("aws-key", "AKIA" + "ABCDEFGH12345678"),
+    ("gcp-key", "AIza" + BODY[:35]),
+    ("gcp-key", "ya29" + "." + BODY[:60]),
+    ("github-token", "ghp" + "_" + BODY[:36]),
+    ("github-token", "github_pat" + "_11" + BODY[:60]),
+    ("gitlab-token", "glpat" + "-" + BODY[:20]),
+    ("slack-token", "xoxb" + "-1234567890-" + BODY[:24]),
+    ("stripe-key", "sk" + "_live_" + BODY[:24]),
+    ("twilio-key", "AC" + HEX[:32]),
+    ("sendgrid-key", "SG" + "." + BODY[:22] + "." + BODY[:43]),
+    ("npm-token", "npm" + "_" + BODY[:36]),
+    ("pypi-token", "pypi-" + "AgEIcHlwaS5vcmc" + BODY[:90]),
+    ("openai-key", "sk" + "-proj-" + BODY[:48]),
+    ("openai-key", "sk" + "-ant-api03-" + BODY[:80]),
+    ("jwt", "eyJ" + "hbGciOiJIUzI1NiJ9" + ".eyJzdWIiOiJkYW5hIn0." + BODY[:43]),
+    ("service-token", "hf" + "_" + BODY[:34]),
+    ("service-token", "shpat" + "_" + HEX[:32]),
+    ("service-token", "dckr_pat" + "_" + BODY[:27]),
+    ("private-key-file", "LS0tLS1CRUdJTi" + BODY[:80]),
+]
+
+
+@pytest.mark.parametrize("frame", ["{}", "key {} end", 'token = "{}"', "https://a.example/?t={}&x=1", "line\\n{}\\n"])
+@pytest.mark.parametrize(("name", "token"), TOKENS, ids=[t[0] for t in TOKENS])
+def test_a_token_is_covered_from_end_to_end(name: str, token: str, frame: str) -> None:
+    text = frame.format(token)
+    start = text.index(token)
+    found = [s for s in policy("secrets").find([text])[0].spans if s.detector == name]
+    assert any(s.start <= start and s.end >= start + len(token) for s in found)
+
+
+VALUES = [
+    ("password: {}", "hunter2"),
+    ("Password={}", "Prl23Db#@"),
+    ('"password": "{}",', "correct horse battery"),
+    ("PASSWORD = '{}'", "MYPSWRD!@#$%^&*"),
+    ("my password is {}", "ravip"),
+    ("define('DB_PASSWORD', '{}');", "hunter2"),
+    ("ID:master/PW:{}", "dipPr15Gg"),
+    ("mysql -u root --password {} db", "Sne3sd8AZjq"),
+    ("curl -u admin:{} https://a.example", "dG9rZW4x"),
+    ("CREATE USER dana IDENTIFIED BY '{}';", "SqLpa5sW0rD"),
+    ('api_key = "{}"', BODY[:20]),
+    ("X-Auth-Token: {}", BODY[:24]),
+    ("token is {}", "bace4d19-fa7e-b2e4-1afe-9129474bcd81"),
+    ("Authorization: Basic {}", BODY[:28]),
+    ("curl -H 'Authorization: Bearer {}'", BODY[:40]),
+    ("aws_secret_access_key = {}", BODY[:40]),
+    ("DefaultEndpointsProtocol=https;AccountKey={};", BODY[:86] + "=="),
+    ("x = '{}'", BODY[:32]),
+    ("{}", BODY[:64]),
+    ("url: mongodb://dana:{}@127.0.0.1:27017/db", "p4Dsr8b"),
+]
+
+
+@pytest.mark.parametrize(("frame", "value"), VALUES)
+def test_an_assigned_secret_is_covered(frame: str, value: str) -> None:
+    text = frame.format(value)
+    start = text.index(value)
+    marked = {i for s in policy("secrets").find([text])[0].spans for i in range(s.start, s.end)}
+    assert marked >= set(range(start, start + len(value)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I forgot my password, can you reset it?",
+        "the password must be changed, a wrong password",
+        "password = None",
+        "he was later identified as having passed to the next compass: north",
+        "the key to success: patience, and a token gesture",
+        "see https://www.example.org/a/long-path-with-many-words/and-more",
+        "de305d54 some_function_name_with_words = another_function_name_with_words",
+        "commit messages and UPPERCASE WORDS",
+    ],
+)
+def test_talk_about_secrets_is_left(text: str) -> None:
+    assert policy("secrets").find([text])[0].spans == ()
+
+
+def pem(kind: str, lines: list[str], end: str = "\n") -> str:
+    return f"-----BEGIN {kind}-----{end}" + end.join(lines) + f"{end}-----END {kind}-----"
+
+
+LINES = [BODY[:64], BODY[7:71], BODY[:20] + "=="]
+KINDS = ["PRIVATE KEY", "RSA PRIVATE KEY", "OPENSSH PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "PGP PRIVATE KEY BLOCK"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\\n", '\\n"\n + "'])
+def test_a_private_key_is_one_span(kind: str, end: str) -> None:
+    key = pem(kind, LINES, end)
+    text = f"before {key} after"
+    assert [text[s.start : s.end] for s in policy("private-key").find([text])[0].spans] == [key]
+
+
+@pytest.mark.parametrize("end", ["\n", "\\n"])
+def test_a_private_key_without_its_end_is_covered_up_to_its_last_line(end: str) -> None:
+    key = pem("RSA PRIVATE KEY", LINES, end).rpartition(f"{end}-----END")[0]
+    text = f"{key}{end}{end}And the log goes on: nothing here."
+    (span,) = policy("private-key").find([text])[0].spans
+    assert span.start == 0
+    assert len(key) - 2 <= span.end <= len(key) + 2 * len(end)
+
+
+def test_headers_inside_a_key_and_two_keys() -> None:
+    first = pem("RSA PRIVATE KEY", ["Proc-Type: 4,ENCRYPTED", "DEK-Info: DES-EDE3-CBC,0011", "", *LINES])
+    second = pem("EC PRIVATE KEY", LINES[:1])
+    text = f"{first}\ntalk\n{second}"
+    assert [text[s.start : s.end] for s in policy("private-key").find([text])[0].spans] == [first, second]
+
+
+def test_redaction_leaves_nothing_of_a_key_and_survives_it() -> None:
+    from taciturn.screening.redact import redact, survives
+
+    text = f"key: {pem('RSA PRIVATE KEY', LINES)} sent"
+    (masked,) = redact([text], policy("secrets"))
+    assert masked.text == f"key: {MASK} sent"
+    assert survives([(text, masked.marks)], policy("secrets")) == [[True]]
+
+
+class TestDenylists:
+    """The expressions of detect-secrets."""
+
+    @pytest.fixture(autouse=True)
+    def package(self) -> None:
+        pytest.importorskip("detect_secrets", reason="detect-secrets (extra 'secrets') is not installed")
+
+    def test_every_plugin_of_expressions_is_there(self) -> None:
+        names = {d.name for d in denylists.detect_secrets()}
+        assert {"ds-aws", "ds-github-token", "ds-jwt", "ds-slack", "ds-stripe", "ds-telegram-token"} <= names
+        assert all(name not in patterns.names() for name in names)
+
+    def test_they_find_what_the_package_finds(self) -> None:
+        from detect_secrets.plugins.aws import AWSKeyDetector
+        from detect_secrets.plugins.mailchimp import MailchimpDetector
+
+        p = policy("detect-secrets")
+        for plugin, value in (
+            (AWSKeyDetector(), "AKIA" + "ABCDEFGH12345678"),
+            (MailchimpDetector(), HEX[:32] + "-us12"),
+        ):
+            text = f"it is {value} here"
+            assert list(plugin.analyze_string(text)) == [value]
+            assert value in {text[s.start : s.end] for s in p.find([text])[0].spans}
+
+    def test_a_bounded_expression_still_takes_the_whole_token(self) -> None:
+        token = "eyJ" + BODY[:30] + "." + BODY * 3
+        (span,) = policy("detect-secrets").find([token])[0].spans[:1]
+        assert (span.start, span.end) == (0, len(token))
+
+    @pytest.mark.parametrize("unit", ["eyJ", "a", "/", "xoxb-1-", "sk-", "://a:"])
+    def test_they_take_linear_time(self, unit: str) -> None:
+        import time
+
+        from taciturn.screening.policies import View
+
+        views = [View.of(unit * (n // len(unit))) for n in (50_000, 100_000)]
+        for detector in denylists.detect_secrets():
+            times = []
+            for view in views:
+                start = time.process_time()
+                detector.find([view])
+                times.append(time.process_time() - start)
+            assert times[1] < 3 * times[0] + 0.05, detector.name
