@@ -139,7 +139,7 @@ def test_bytes_do_not_depend_on_the_hash_seed(tmp_path: Path) -> None:
         env = {**os.environ, "PYTHONHASHSEED": seed}
         subprocess.run([sys.executable, "-c", CHILD, str(tmp_path / seed)], env=env, check=True)
     files = sorted(p.relative_to(tmp_path / "0") for p in (tmp_path / "0").rglob("*.*"))
-    assert len(files) == 3
+    assert len(files) == 4
     for file in files:
         assert (tmp_path / "0" / file).read_bytes() == (tmp_path / "1" / file).read_bytes()
 
@@ -196,7 +196,7 @@ def test_damage_is_noticed(tmp_path: Path, damage: str) -> None:
     elif damage == "manifest":
         manifest.unlink()
     else:
-        manifest.write_text(manifest.read_text().replace('"format": 2', '"format": 99'))
+        manifest.write_text(manifest.read_text().replace('"format": 3', '"format": 99'))
     with pytest.raises(DataError, match="screen"):
         load(tmp_path / "s")
 
@@ -229,12 +229,27 @@ def test_documents_private_for_their_own_reasons_give_no_skeleton() -> None:
     assert (screened.texts("private"), screened.texts("skeletons")) == (["hello there"], [])
 
 
-def test_an_interrupted_write_leaves_nothing(tmp_path: Path) -> None:
+def test_an_interrupted_screening_leaves_no_corpus_and_goes_on(tmp_path: Path) -> None:
+    stop = [True]
+
     @dataclass(frozen=True)
     class Stops(Failing):
-        def find(self, views: Sequence[View]) -> list[Detection]:  # noqa: ARG002
-            raise KeyboardInterrupt
+        def find(self, views: Sequence[View]) -> list[Detection]:
+            if stop[0]:
+                raise KeyboardInterrupt
+            return super().find(views)
+
+    def again(out: Path | None, key: str = "phone") -> ScreenedCorpus:
+        return screen(corpus(), policy(Stops()), policy(key), out=out)
 
     with pytest.raises(KeyboardInterrupt):
-        screen(corpus(), policy(Stops()), policy("conservative"), out=tmp_path / "s")
-    assert list(tmp_path.iterdir()) == []
+        again(tmp_path / "s")
+    (left,) = tmp_path.iterdir()
+    assert left.name == ".s.unfinished"
+    assert stat.S_IMODE(left.stat().st_mode) == 0o700
+    with pytest.raises(MismatchError, match="unfinished"):
+        again(tmp_path / "s", "email")
+    assert left.exists()
+    stop[0] = False
+    assert again(tmp_path / "s").table == again(None).table
+    assert [p.name for p in tmp_path.iterdir()] == ["s"]

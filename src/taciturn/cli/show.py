@@ -85,6 +85,48 @@ def training(label: str, target: float | None = None) -> Iterator[Callable[[Any]
         yield notify
 
 
+@contextmanager
+def screening(label: str) -> Iterator[Callable[[Any], None]]:
+    """A display for one screening: bytes of input, records a second, time left; plain lines when not a terminal. The
+    function it yields takes a :class:`taciturn.screening.pipeline.Progress`."""
+    if not talk.is_terminal:
+        yield _screened_lines(label)
+        return
+    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[note]}"))
+    with Progress(*columns, TimeElapsedColumn(), console=talk) as progress:
+        task = progress.add_task(label, total=None, note="")
+
+        def notify(p: Any) -> None:
+            progress.update(task, total=p.of_bytes, completed=p.bytes, note=", ".join(pace(p)))
+
+        yield notify
+
+
+def pace(p: Any) -> list[str]:
+    """Of a screening: records, records a second, share of the input, time left."""
+    said = [f"{p.records:,} records"]
+    if p.seconds > 0 and p.records > p.resumed_records:
+        said.append(f"{(p.records - p.resumed_records) / p.seconds:,.0f} records/s")
+    if p.of_bytes >= 1e6:
+        said.append(f"{p.bytes / 1e6:,.1f} of {p.of_bytes / 1e6:,.1f} MB")
+    if p.bytes > p.resumed:
+        left = p.seconds * (p.of_bytes - p.bytes) / (p.bytes - p.resumed)
+        said.append(f"{duration(left)} left")
+    return said
+
+
+def _screened_lines(label: str) -> Callable[[Any], None]:
+    last = 0.0
+
+    def notify(p: Any) -> None:
+        nonlocal last
+        if p.seconds - last >= LINE_EVERY:
+            last = p.seconds
+            talk.print(f"{label}: {', '.join(pace(p))}")
+
+    return notify
+
+
 def facts(p: Any, target: float | None) -> list[str]:
     """Loss and speed where they may be known, ε spent of the target. A private phase says how many records a second are
     *expected*: how many were drawn is secret."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from taciturn.privacy.evidence import Evidence
+from taciturn.screening.describe import CLEANED
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import Plan
 
@@ -32,6 +33,7 @@ def evidence(plan: Plan, screened: ScreenedCorpus) -> Evidence:
         missed_by_pi=counts.gold_missed_by_pi if labelled else None,
         missed_by_both=counts.gold_missed_by_both if labelled else None,
         records_per_user=_records_per_user(plan, screened),
+        preprocessing=(CLEANED[manifest.clean],) if manifest.clean in CLEANED else (),
         spans_not_stable=counts.spans_undetected_after_check,
         seeded_noise=plan.seeds.noise is not None,
         dial=manifest.miss_rate or None,

@@ -5,40 +5,95 @@ by at most one element when one record changes, in every scope, because a record
 copy is the same ``<MASK>``, without a label. Public and private copies are looked up apart, so that no private record
 decides which public ones stay. Scope "private" is the one in which k copies of a secret always cost as much as one: in
 scope "suspicious" the masked copies may be unsuspicious, and then all of them stay.
+
+Pieces of a corpus write an ``Entry`` for each record in scope; ``copies`` then finds, digest by digest, all but the first.
+The result is that of one pass in corpus order, whatever wrote the entries and when.
 """
 
 from __future__ import annotations
 
 import hashlib
-import secrets
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, get_args
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+import numpy as np
+import numpy.typing as npt
 
 from taciturn.text.document import MASK
 
 Scope = Literal["suspicious", "private", "all", "none"]
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
+ENTRY = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<u4"), ("public", "<u4")])
+"""digest (two halves), row within the piece, whether the record is public: 24 bytes."""
 
-@dataclass(slots=True)
-class Dedup:
-    """Ask once per record, in corpus order. Keeps 16 bytes a distinct text, under a key drawn for this object and never
-    stored: unkeyed hashes of short sentences can be guessed."""
+_AT_ONCE = 1 << 20  # entries sorted together: 24 MB
+
+
+@dataclass(frozen=True, slots=True)
+class Digests:
+    """What makes two records copies, under a key drawn for one screening and never published: unkeyed hashes of short
+    sentences can be guessed."""
 
     scope: Scope
-    _key: bytes = field(default_factory=lambda: secrets.token_bytes(32), repr=False)
-    _seen: set[bytes] = field(default_factory=set, repr=False)
+    key: bytes = field(repr=False)
 
-    def is_copy(self, text: str, private: bool, suspicious: bool, label: str | None = None) -> bool:
-        """Whether an equal text with this label came before, in scope. suspicious: π_c still marks something in it."""
+    def entry(self, row: int, text: str, private: bool, suspicious: bool, label: str | None) -> bytes | None:
+        """The entry of a record, or None out of scope. suspicious: π_c still marks something in it."""
         inside = {"suspicious": private and suspicious, "private": private, "all": True, "none": False}[self.scope]
         if not inside or text == MASK:
-            return False
+            return None
         whole = f"-{text}" if label is None else f"{len(label)}:{label}{text}"
         digest = hashlib.blake2b(
-            whole.encode("utf-8", "surrogatepass"), digest_size=16, key=self._key, salt=b"p" * private
+            whole.encode("utf-8", "surrogatepass"), digest_size=16, key=self.key, salt=b"p" * private
         ).digest()
-        if digest in self._seen:
-            return True
-        self._seen.add(digest)
-        return False
+        return digest + row.to_bytes(4, "little") + (not private).to_bytes(4, "little")
+
+
+def copies(parts: Sequence[Path | bytes], rows: Sequence[int]) -> tuple[list[npt.NDArray[np.bool_]], int]:
+    """(for each part, which of its rows are copies; how many of these are public).
+
+    parts: entries of each piece in corpus order, as a file or in memory. rows: records in each. Holds one byte a record and
+    about a million entries at a time.
+    """
+    before = np.concatenate([[0], np.cumsum(np.asarray(rows, dtype=np.int64))])
+    copied = np.zeros(int(before[-1]), dtype=np.bool_)
+    arrays = [_entries(part) for part in parts]
+    partitions = max(1, -(-sum(map(len, arrays)) // _AT_ONCE))
+    public = 0
+    for chosen in _partitions(arrays, before, partitions):
+        order = np.lexsort((chosen["row"], chosen["low"], chosen["high"]))
+        ordered = chosen[order]
+        again = (ordered["high"][1:] == ordered["high"][:-1]) & (ordered["low"][1:] == ordered["low"][:-1])
+        found = ordered[1:][again]
+        copied[found["row"].astype(np.int64)] = True
+        public += int(found["public"].sum())
+    return [copied[a:b] for a, b in pairwise(before)], public
+
+
+_GLOBAL = np.dtype([("high", "<u8"), ("low", "<u8"), ("row", "<u8"), ("public", "<u4")])
+
+
+def _partitions(arrays: Sequence[Any], before: Any, count: int) -> Iterator[Any]:
+    """Entries by the remainder of their digest, with row numbers of the whole corpus."""
+    for remainder in range(count):
+        chosen = []
+        for array, start in zip(arrays, before, strict=False):
+            mine = array[array["high"] % np.uint64(count) == remainder] if count > 1 else array
+            moved = np.empty(len(mine), dtype=_GLOBAL)
+            for name in ("high", "low", "public"):
+                moved[name] = mine[name]
+            moved["row"] = mine["row"].astype(np.uint64) + np.uint64(start)
+            chosen.append(moved)
+        yield np.concatenate(chosen) if chosen else np.empty(0, dtype=_GLOBAL)
+
+
+def _entries(part: Path | bytes) -> Any:
+    if isinstance(part, bytes):
+        return np.frombuffer(part, dtype=ENTRY)
+    if not part.stat().st_size:
+        return np.empty(0, dtype=ENTRY)
+    return np.memmap(part, dtype=ENTRY, mode="r")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 
 import orjson
@@ -9,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError
 
-FORMAT = 2
+FORMAT = 3
 
 
 class _Frozen(BaseModel):
@@ -25,7 +26,9 @@ class Counts(_Frozen):
     spans_undetected_after_check: those of them for which Redact(s(x)) differs from Redact(s(<MASK>)).
     gold_missed_by_pi: labelled spans for which that equality fails (or that count as missed by both).
     gold_missed_by_both: labelled spans in a public record, or, with skeletons, in a record whose skeleton differs from its
-    neighbour's: no finite ε covers them.
+    neighbour's: no finite ε covers them. detector_failures: records on which a detector did not finish, and how often for
+    each reason. cleaned: documents that cleaning removed, not in ``read``. corrected: records with marks that a
+    person added (policies/corrections.py).
     """
 
     documents: int = 0
@@ -44,7 +47,12 @@ class Counts(_Frozen):
     gold_missed_by_pi: int = 0
     gold_missed_by_both: int = 0
     detector_failures: int = 0
+    detector_truncated: int = 0
+    detector_timeout: int = 0
+    detector_error: int = 0
     unsettled: int = 0
+    cleaned: int = 0
+    corrected: int = 0
 
     def check(self) -> Counts:
         """Itself; AssertionError when a record was lost."""
@@ -73,6 +81,15 @@ class Input(_Frozen):
     digest: str
 
 
+class CleanedSource(_Frozen):
+    """Documents of an input file, by what cleaning did: read == kept + removed."""
+
+    name: str
+    read: int
+    kept: int
+    removed: int
+
+
 class Shard(_Frozen):
     """path: below the screened folder. digest: BLAKE2b-256 of the file."""
 
@@ -87,7 +104,8 @@ class Manifest(_Frozen):
     key: content key, a hash of the input digests, the policies, the options (of reading, too) and the screening code. It
     depends on the private text: it stays in this folder, and must be blinded before it is published. guarantee_ok: whether
     the preprocessing is the one the proofs need; reasons: why not. conditions: what the proofs assume of the policies.
-    labels: whether records carry labels, which nothing redacts.
+    labels: whether records carry labels, which nothing redacts. clean: how documents were left out before screening, and
+    cleaned, from which sources.
     """
 
     format: int = FORMAT
@@ -103,6 +121,8 @@ class Manifest(_Frozen):
     skeletons: bool
     originals: bool
     labels: bool = False
+    clean: str = "none"
+    cleaned: tuple[CleanedSource, ...] = ()
     counts: Counts
     shards: tuple[Shard, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -137,3 +157,9 @@ class Manifest(_Frozen):
             raise DataError(
                 f"{path.name}: field '{'.'.join(map(str, first['loc']))}': {first['msg'].lower()}; screen again"
             ) from None
+
+
+def file_digest(path: Path) -> str:
+    """BLAKE2b-256 of a file, hexadecimal."""
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, lambda: hashlib.blake2b(digest_size=32)).hexdigest()

@@ -2,57 +2,48 @@
 
 from __future__ import annotations
 
-import hashlib
+import os
+import secrets
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
-from functools import cache
-from importlib import metadata
-from importlib.resources import files
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Literal, get_args
 
-import orjson
+import pyarrow as pa
 
 from taciturn.errors import DataError, UsageError, nearest
-from taciturn.screening.dedup import SCOPES, Dedup, Scope
-from taciturn.screening.manifest import Counts, Input, Manifest, Policies, PolicyName
+from taciturn.screening import engines
+from taciturn.screening.clean import MOST, Clean, Cleaned, check, left_out
+from taciturn.screening.dedup import Digests, Scope, copies
+from taciturn.screening.describe import describe
+from taciturn.screening.ids import Seen, renamed, repeated_place
+from taciturn.screening.manifest import Counts, Input, Manifest
+from taciturn.screening.options import Options, Order, content_key
 from taciturn.screening.policies.base import Finder, Policy
 from taciturn.screening.policies.derived import Missing
-from taciturn.screening.rows import Local, Row
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.screening.store import Store
-from taciturn.text.document import Document, Record
-from taciturn.text.readers import Blank, Corpus, Quarantined
-from taciturn.text.segment import Unit, split
-
-Order = Literal["redact-first", "as-published"]
-ORDERS: tuple[Order, ...] = ("redact-first", "as-published")
-
-_BATCH, _BATCH_SIZE = 4096, 1 << 21  # records, code points
-_NAMED = 3
+from taciturn.screening.sink import ORIGINALS, RECORDS, Sink
+from taciturn.screening.stage import NAMED, Done, Job
+from taciturn.screening.store import DUPLICATES, Store, recall
+from taciturn.text.readers import Corpus, Quarantined
+from taciturn.text.readers.pieces import Piece
+from taciturn.text.readers.tally import Tally, repeated
+from taciturn.text.segment import Unit
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
-    """How to screen; every field is part of the content key."""
+class Progress:
+    """How far a screening is. bytes: of input (of a corpus in memory: documents); in a piece under way, estimated from the
+    characters read. resumed, resumed_records: of these, done by an interrupted run. seconds: since this one began."""
 
-    unit: Unit = "sentence"
-    dedup: Scope = "suspicious"
-    order: Order = "redact-first"
-    skeletons: bool = True
-    miss_rate: float = 0.0
-    miss_seed: int = 0
-    keep_originals: bool = True
-
-    def __post_init__(self) -> None:
-        for what, value, known in (
-            ("unit", self.unit, get_args(Unit)),
-            ("dedup", self.dedup, SCOPES),
-            ("order", self.order, ORDERS),
-        ):
-            if value not in known:
-                raise UsageError(f"{what} '{value}' is unknown; {nearest(value, known)}")
+    records: int
+    bytes: int
+    of_bytes: int
+    resumed: int
+    resumed_records: int
+    seconds: float
 
 
 def screen(
@@ -63,220 +54,208 @@ def screen(
     unit: Unit | None = None,
     dedup: Scope = "suspicious",
     order: Order = "redact-first",
+    clean: Clean = "none",
+    clean_most: float = MOST,
     skeletons: bool = True,
     miss_rate: float = 0.0,
     miss_seed: int = 0,
     max_bad: int = 0,
     keep_originals: bool = True,
-    out: Path | None = None,
+    out: str | os.PathLike[str] | None = None,
+    workers: int = 1,
+    engine: engines.Engine = "local",
+    notify: Callable[[Progress], None] = lambda _: None,
 ) -> ScreenedCorpus:
     """Split → Redact → Partition → Dedup, with skeletons taken before Dedup (guarantees.md §2 and §3).
 
     pi redacts; conservative (π_c) decides what is public. unit: sentence, or document where the corpus was read as
     conversations or pairs, which are never cut. order "as-published" deduplicates everything before redaction,
-    as the paper prints it: it breaks "detected means ε = 0", gives no skeletons, and the manifest says so. miss_rate: share
+    as the paper prints it: it breaks "detected means ε = 0", gives no skeletons, and the manifest says so. clean: leave
+    out copies ("bloom") or near-duplicates ("minhash") of earlier documents first, at most the share ``clean_most`` of a
+    source (see clean.left_out): no guarantee survives it, and the manifest says so. miss_rate: share
     of π's findings that are dropped on purpose (π_c is left alone). keep_originals: also keep the untouched text, in a
     folder of mode 0700: mechanisms that train on it and ``group_size`` read it. out: a folder to write, else in memory.
+    workers: processes; engine "ray" runs them on Ray Data. What comes out does not depend on either. An interrupted
+    screening into a folder goes on where it stopped when it is called again with the same input and options.
 
-    Raises DataError when more than ``max_bad`` items cannot be read (nothing is then written), UsageError for a wrong
-    option.
+    Raises DataError when more than ``max_bad`` items cannot be read or cleaning would remove more than it may (nothing is
+    then written), UsageError for a wrong
+    option, MismatchError where ``out`` holds, or an interrupted run left, another screening.
     """
     unit = unit or ("document" if corpus.options.structured else "sentence")
-    options = Options(unit, dedup, order, skeletons and order == "redact-first", miss_rate, miss_seed, keep_originals)
+    options = Options(
+        unit, dedup, order, skeletons and order == "redact-first", miss_rate, miss_seed, keep_originals, clean
+    )
+    _check(workers, engine, out)
+    check(clean, clean_most)
     finder: Finder = Missing(pi, miss_rate, miss_seed) if miss_rate else pi
-    if not 0.0 <= miss_rate <= 1.0:
-        raise UsageError(f"miss_rate must lie in [0, 1], found {miss_rate:g}")
-    local = Local.of(finder, conservative, options.skeletons)
-    first = Dedup("all") if order == "as-published" else None
-    last = Dedup("none" if first else dedup)
-    inputs = tuple(Input(name=name, digest=digest) for name, digest in corpus.digests().items())
-    tally: Counter[str] = Counter()
-    ordinal, labels = 0, False
-    with Store(out, options.keep_originals) as store:
-        records = _records(corpus, options.unit, tally, max_bad)
-        for batch in _batches(records):
-            rows = local.rows(batch)
-            store.add([_stored(ordinal + i, row, first, last, tally) for i, row in enumerate(rows)])
-            ordinal += len(rows)
-            labels = labels or any(record.label is not None for record in batch)
-        counts = Counts(**{**tally, "read": ordinal + tally["quarantined"]}).check()
-        key = _key(options, (pi, conservative), corpus, inputs)
-        manifest = _manifest(options, pi, conservative, inputs, counts, key, labels)
-        return store.finish(manifest)
+    pieces, digests = corpus.pieces()
+    inputs = tuple(Input(name=name, digest=digest) for name, digest in digests.items())
+    key = content_key(options, (pi, conservative), corpus, inputs)
 
-
-def _records(corpus: Corpus, unit: Unit, tally: Counter[str], max_bad: int) -> Iterator[Record]:
-    """Records with something in them; quarantined and blank ones are counted on the way."""
-    items = corpus.items()
-    bad: list[Quarantined] = []
-    for item in items:
-        if isinstance(item, Quarantined):
-            tally["quarantined"] += 1
-            bad.append(item)
-            if len(bad) > max_bad:
-                bad += [late for late in items if isinstance(late, Quarantined)]
-                raise DataError(_too_many(bad, max_bad))
-        elif isinstance(item, Blank):
-            tally["blank"] += 1
-        else:
-            tally["documents"] += 1
-            yield from _filled(item, unit, tally)
-
-
-def _batches(records: Iterator[Record]) -> Iterator[list[Record]]:
-    batch: list[Record] = []
-    size = 0
-    for record in records:
-        batch.append(record)
-        size += len(record.text)
-        if len(batch) == _BATCH or size >= _BATCH_SIZE:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
-
-
-def _filled(document: Document, unit: Unit, tally: Counter[str]) -> Iterator[Record]:
-    for record in split(document, unit):
-        if record.body and not record.body.isspace():
-            yield record
-        else:
-            tally["blank"] += 1
-
-
-def _too_many(bad: Sequence[Quarantined], max_bad: int) -> str:
-    named = "; ".join(f"{b.source}, {b.location}: {b.reason}" for b in bad[:_NAMED])
-    more = f"; and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
-    return f"{len(bad)} items cannot be read, {max_bad} allowed: {named}{more}; mend them or raise max_bad"
-
-
-def _stored(ordinal: int, row: Row, first: Dedup | None, last: Dedup, tally: Counter[str]) -> dict[str, object]:
-    """The table row of a record, its share added to the counts."""
-    label = row.record.label
-    if first is not None and first.is_copy(row.body, private=True, suspicious=True, label=label):
-        part, duplicate = "private", True  # the published order: the copy is a <MASK> before anything looks at it
-    else:
-        part = row.part
-        duplicate = last.is_copy(row.redacted, part == "private", row.suspicious, label)
-    tally.update(row.tally)
-    tally[part] += 1
-    tally["duplicates"] += duplicate
-    tally["suspicious"] += row.suspicious
-    tally["skeletons"] += row.skeleton is not None
-    return {
-        "ordinal": ordinal,
-        "id": row.record.id,
-        "document_id": row.record.document_id,
-        "user": row.record.user,
-        "part": part,
-        "label": label,
-        "redacted": row.redacted,
-        "duplicate": duplicate,
-        "suspicious": row.suspicious,
-        "skeleton": row.skeleton,
-        "original": row.body,
-        "stable": [offset for interval in row.stable for offset in interval],
-        "suspects": [offset for interval in row.suspects for offset in interval],
-    }
-
-
-def _manifest(
-    options: Options,
-    pi: Policy,
-    conservative: Policy,
-    inputs: tuple[Input, ...],
-    counts: Counts,
-    key: str,
-    labels: bool,
-) -> Manifest:
-    published = options.order == "as-published"
-    policies = Policies(
-        pi=PolicyName(name=pi.name, identity=pi.identity, covers_all=pi.covers_all and not options.miss_rate),
-        conservative=PolicyName(
-            name=conservative.name, identity=conservative.identity, covers_all=conservative.covers_all
-        ),
-    )
-    return Manifest(
-        taciturn=_version(),
-        key=key,
-        inputs=inputs,
-        unit=options.unit,
-        dedup="all" if published else options.dedup,
-        order=options.order,
-        miss_rate=options.miss_rate,
-        miss_seed=options.miss_seed,
-        policies=policies,
-        skeletons=options.skeletons,
-        originals=options.keep_originals,
-        labels=labels,
-        counts=counts,
-        warnings=tuple(_warnings(counts)),
-        conditions=tuple(_conditions(options, policies, counts, labels)),
-        guarantee_ok=not published,
-        reasons=(_PUBLISHED,) if published else (),
-    )
-
-
-_PUBLISHED = (
-    "deduplicated before redaction, as published: a detected secret with a copy still changes the corpus, so the published "
-    "claim is not a guarantee"
-)
-
-
-def _warnings(counts: Counts) -> Iterator[str]:
-    if counts.detector_failures:
-        yield f"a detector did not finish on {counts.detector_failures} records; they are private"
-    if counts.unsettled:
-        yield f"redaction did not settle on {counts.unsettled} records; each is masked whole"
-    if counts.spans_undetected_after_check:
-        yield f"{counts.spans_undetected_after_check} of {counts.spans} spans do not survive their own masking: not detected"
-    if counts.skeletons_refused:
-        yield f"{counts.skeletons_refused} private records have a skeleton that depends on what it masks; it is left out"
-    if counts.quarantined:
-        yield f"{counts.quarantined} items could not be read"
-    if not counts.private:
-        yield "no record is private: nothing will be trained with noise"
-    if not counts.public:
-        yield "no record is public"
-
-
-def _conditions(options: Options, policies: Policies, counts: Counts, labels: bool) -> Iterator[str]:
-    if labels:
-        yield "no label says anything secret: labels are stored and trained on as they are"
-    if not policies.conservative.covers_all:
-        yield "π or π_c marks something of every secret, so that its record is private"
-    if options.skeletons and not policies.conservative.covers_all:
-        yield (
-            "every secret lies wholly in what π or π_c marks, and replacing it by <MASK> leaves its record's skeleton "
-            "(or its having none) as it is; checked span by span at screening"
+    def job(secret: bytes, cleaned: Cleaned) -> Job:
+        published = order == "as-published"
+        scope = Digests("all" if published else dedup, secret)
+        return Job(
+            corpus,
+            unit,
+            finder,
+            conservative,
+            options.skeletons,
+            published,
+            scope,
+            renamed(corpus, pieces),
+            cleaned.left_out,
         )
-    if options.skeletons and counts.skeletons_refused:
-        yield f"the secret is not in one of the {counts.skeletons_refused} records whose skeleton failed that check"
+
+    def manifest(cleaned: Cleaned, done: Sequence[Done], duplicates: int, moved: int) -> Manifest:
+        counts = _counts(done, duplicates, moved if order == "as-published" else 0)
+        labels = any(d.labels for d in done)
+        return describe(options, pi, conservative, inputs, counts, key, labels, cleaned.sources)
+
+    watch = _Watch(corpus, pieces, max_bad, notify)
+    if out is None:
+        cleaned = left_out(corpus, pieces, clean, most=clean_most)
+        work = job(secrets.token_bytes(32), cleaned)
+        return _in_memory(work, pieces, keep_originals, watch, partial(manifest, cleaned))
+    with Store(Path(out), key, keep_originals) as store:
+        cleaned = left_out(corpus, pieces, clean, most=clean_most, scratch=store.folder / "work")
+        work = job(store.secret, cleaned)
+        old = {p.number: found for p in pieces if (found := recall(store.folder, p.number))}
+        todo = [p for p in pieces if p.number not in old]
+        new = engines.run(engine, workers, work, todo, store.folder, keep_originals, watch.heard)
+        finished = []
+        for piece in pieces:
+            each = old[piece.number] if piece.number in old else next(new)
+            watch.saw(each.done, work, store.work(piece.number, "ids").read_bytes(), resumed=piece.number in old)
+            finished.append(each)
+        watch.close()
+        done = [each.done for each in finished]
+        copied, moved = copies([store.work(d.number, "entries") for d in done], [d.rows for d in done])
+        whole = manifest(cleaned, done, int(sum(c.sum() for c in copied)), moved)
+        return ScreenedCorpus(*store.finish(whole, finished, copied))
 
 
-def _key(options: Options, policies: tuple[Policy, Policy], corpus: Corpus, inputs: tuple[Input, ...]) -> str:
-    parts = {
-        "inputs": sorted((i.name, i.digest) for i in inputs),
-        "reading": asdict(corpus.options),
-        "policies": [policy.identity for policy in policies],
-        "options": [getattr(options, name) for name in options.__slots__],
-        "code": code_digest(),
+def _in_memory(
+    job: Job,
+    pieces: Sequence[Piece],
+    originals: bool,
+    watch: _Watch,
+    manifest: Callable[[Sequence[Done], int, int], Manifest],
+) -> ScreenedCorpus:
+    done: list[Done] = []
+    entries: list[bytes] = []
+    tables: dict[str, list[pa.Table]] = {"records": [], "originals": []}
+    for piece in pieces:
+        sink = Sink(None, piece.number, originals)
+        done.append(job.screen(piece, sink, watch.heard))
+        watch.saw(done[-1], job, sink.ids.getvalue())  # type: ignore[attr-defined]  # in memory these are BytesIO
+        entries.append(sink.entries.getvalue())  # type: ignore[attr-defined]
+        for kind, parts in sink.tables.items():
+            tables[kind] += parts
+    watch.close()
+    copied, moved = copies(entries, [d.rows for d in done])
+    held = {
+        "records": pa.concat_tables([RECORDS.empty_table(), *tables["records"]]),
+        "originals": pa.concat_tables([ORIGINALS.empty_table(), *tables["originals"]]),
+        "duplicates": pa.concat_tables(
+            [DUPLICATES.empty_table(), *(pa.table({"duplicate": c}, schema=DUPLICATES) for c in copied)]
+        ),
     }
-    return hashlib.blake2b(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
+    return ScreenedCorpus(manifest(done, int(sum(c.sum() for c in copied)), moved), held=held)
 
 
-@cache
-def code_digest() -> str:
-    """A hash of the code that decides what a screened corpus is: an edited pattern or rule gives another key."""
-    digest = hashlib.blake2b(digest_size=16)
-    for package in ("taciturn.text", "taciturn.text.readers", "taciturn.screening", "taciturn.screening.policies"):
-        for source in sorted((f for f in files(package).iterdir() if f.name.endswith(".py")), key=lambda f: f.name):
-            digest.update(f"{package}/{source.name}\0".encode() + source.read_bytes() + b"\0")
-    return digest.hexdigest()
+class _Watch:
+    """What is checked and told while pieces come in, in their order."""
+
+    def __init__(
+        self, corpus: Corpus, pieces: Sequence[Piece], max_bad: int, notify: Callable[[Progress], None]
+    ) -> None:
+        self._corpus, self._pieces, self._max_bad, self._notify = corpus, pieces, max_bad, notify
+        self._tally, self._bad, self._seen = Tally(), list[Quarantined](), Seen()
+        self._total, self._begun = sum(p.size for p in pieces), time.monotonic()
+        self._records = self._whole = self._within = self._resumed = self._resumed_records = 0
+
+    def heard(self, records: int, characters: int) -> None:
+        """Progress inside a piece."""
+        self._records += records
+        self._within += characters
+        self._tell()
+
+    def saw(self, done: Done, job: Job, ids: bytes, resumed: bool = False) -> None:
+        """A whole piece. Raises DataError: too much that cannot be read, a repeated id."""
+        piece = self._pieces[done.number]
+        if done.counts["cleaned"] != len(job.left_out.get(done.number, ())):
+            raise DataError(f"part {done.number} of the input changed between cleaning and screening; screen again")
+        self._tally.add(done.reading)
+        self._bad += done.bad[: NAMED - len(self._bad)]
+        if self._tally.quarantined > self._max_bad:
+            raise DataError(self._too_many(done.number))
+        if not self._seen.add(ids) and (where := repeated_place(job, self._pieces[: done.number + 1])):
+            raise repeated(where)
+        self._whole += piece.size
+        self._within = max(0, self._within - piece.size)
+        if resumed:
+            self._records += done.rows
+            self._resumed += piece.size
+            self._resumed_records += done.rows
+        self._tell()
+
+    def close(self) -> None:
+        """After the last piece. Raises DataError if there was no document."""
+        self._corpus.check(self._tally)
+        if not self._tally.documents:
+            raise DataError(f"none of the {self._tally.quarantined} items can be read: {self._named()}")
+
+    def _tell(self) -> None:
+        seen = min(self._total, self._whole + self._within)
+        self._notify(
+            Progress(
+                self._records,
+                seen,
+                self._total,
+                self._resumed,
+                self._resumed_records,
+                time.monotonic() - self._begun,
+            )
+        )
+
+    def _too_many(self, last: int) -> str:
+        """Counts what else there is, so that one run names the size of the trouble."""
+        rest = Tally()
+        for piece in self._pieces[last + 1 :]:
+            for _, item in self._corpus.read(piece, rest):
+                if isinstance(item, Quarantined) and len(self._bad) < NAMED:
+                    self._bad.append(item)
+        self._tally.add(rest)
+        self._corpus.check(self._tally)
+        return (
+            f"{self._tally.quarantined} items cannot be read, {self._max_bad} allowed: {self._named()}; "
+            "mend them or raise max_bad"
+        )
+
+    def _named(self) -> str:
+        """The first few unreadable items, and how many more there are."""
+        named = "; ".join(f"{b.source}, {b.location}: {b.reason}" for b in self._bad)
+        more = self._tally.quarantined - len(self._bad)
+        return f"{named}; and {more} more" if more > 0 else named
 
 
-def _version() -> str:
-    try:
-        return metadata.version("taciturn")
-    except metadata.PackageNotFoundError:
-        return "unknown"
+def _counts(done: Iterable[Done], duplicates: int, moved: int) -> Counts:
+    tally = Counter[str]()
+    for each in done:
+        tally.update(each.counts)
+    tally["public"] -= moved
+    tally["private"] += moved
+    tally["duplicates"] = duplicates
+    tally["read"] = tally["public"] + tally["private"] + tally["quarantined"]
+    return Counts(**tally).check()
+
+
+def _check(workers: int, engine: str, out: object) -> None:
+    if workers < 1:
+        raise UsageError(f"workers must be at least 1, found {workers}")
+    if engine not in ("local", "ray"):
+        raise UsageError(f"engine '{engine}' is unknown; {nearest(engine, ('local', 'ray'))}")
+    if out is None and (workers > 1 or engine == "ray"):
+        raise UsageError("several workers write to a folder: name one (out=...)")

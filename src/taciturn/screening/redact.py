@@ -12,9 +12,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from taciturn.screening.policies.base import Finder
+from taciturn.screening.policies.base import Finder, worst
 from taciturn.text.document import MASK
-from taciturn.text.spans import Span, merge
+from taciturn.text.spans import Span, Status, merge
 
 ADJACENT = re.compile(r"[ \t]*")
 """The joint of Redact: blanks (a line end keeps two masks apart)."""
@@ -36,12 +36,17 @@ Interval = tuple[int, int]
 @dataclass(frozen=True, slots=True)
 class Masked:
     """text: the fixed point. marks: maximal marked intervals of the text that was given (its literal masks not counted).
-    failed: a detector did not finish. settled: False when the bound was reached and the text is one ``<MASK>``."""
+    status: the worst of the passes. settled: False when the bound was reached and the text is one ``<MASK>``."""
 
     text: str
     marks: tuple[Interval, ...]
-    failed: bool = False
+    status: Status = "ok"
     settled: bool = True
+
+    @property
+    def failed(self) -> bool:
+        """A detector did not finish."""
+        return self.status != "ok"
 
     @property
     def doubtful(self) -> tuple[Interval, ...]:
@@ -62,14 +67,14 @@ def redact(texts: Sequence[str], policy: Finder, joint: re.Pattern[str] = ADJACE
         return [outcome[text] for text in texts]
     current = list(texts)
     marks: list[tuple[Interval, ...]] = [()] * len(texts)
-    failed = [False] * len(texts)
+    statuses: list[Status] = ["ok"] * len(texts)
     active = list(range(len(texts)))
     for turn in range(bound):
         found = policy.find([current[i] for i in active])
         changed = []
         for i, detection in zip(active, found, strict=True):
             intervals = maximal(current[i], detection.spans, joint)
-            failed[i] |= detection.status != "ok"
+            statuses[i] = worst(statuses[i], detection.status)
             if turn == 0:
                 marks[i] = intervals
             masked = substitute(current[i], intervals, joint)
@@ -82,7 +87,7 @@ def redact(texts: Sequence[str], policy: Finder, joint: re.Pattern[str] = ADJACE
     for i in active:
         current[i] = MASK
     unsettled = set(active)
-    return [Masked(current[i], marks[i], failed[i], i not in unsettled) for i in range(len(texts))]
+    return [Masked(current[i], marks[i], statuses[i], i not in unsettled) for i in range(len(texts))]
 
 
 def maximal(text: str, spans: Iterable[Span], joint: re.Pattern[str]) -> tuple[Interval, ...]:

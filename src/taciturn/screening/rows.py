@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from taciturn.screening.entities import entities
 from taciturn.screening.partition import RecordPart, part
-from taciturn.screening.policies.base import Finder
+from taciturn.screening.policies.base import CLEAN, Finder
 from taciturn.screening.policies.derived import Cached, Joined
 from taciturn.screening.redact import BRIDGED, Interval, Masked, neighbours, pieces, redact, survives
 from taciturn.text.document import MASK, Record
@@ -15,24 +16,41 @@ from taciturn.text.spans import merge
 
 
 @dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of a labelled span ``body[start:end]``.
+
+    missed_by_pi: not detected, in the sense of ``survives``. missed_by_both: no finite ε covers it, as its record is public
+    or has another skeleton than its neighbour; it then counts as missed by π too.
+    """
+
+    start: int
+    end: int
+    label: str
+    missed_by_pi: bool
+    missed_by_both: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Row:
     """What is known of a record without looking at any other.
 
-    redacted: the fixed point of π. marked: whether π or π_c marks something in the original. suspicious: whether π_c marks
-    something in ``redacted``. skeleton: None for public records, records without one, and skeletons that are only a mask.
-    stable: intervals of the original whose masking leaves ``redacted`` as it is. suspects: intervals of ``redacted`` that
-    π_c marks. tally: what this record adds to the counts.
+    redacted: the fixed point of π. suspicious: whether π_c marks something in ``redacted``. skeleton: None for public
+    records, records without one, and skeletons that are only a mask. stable: maximal spans of π in ``body`` that survive
+    their own masking. suspects: what π_c marks in ``redacted``. entities: see screening/entities.py. gold: of labelled
+    spans. tally: this record's share of the counts.
     """
 
     record: Record
     body: str
     redacted: str
-    part: RecordPart
-    suspicious: bool
-    skeleton: str | None
-    stable: tuple[Interval, ...]
-    suspects: tuple[Interval, ...]
-    tally: dict[str, int]
+    part: RecordPart = "public"
+    suspicious: bool = False
+    skeleton: str | None = None
+    stable: tuple[Interval, ...] = ()
+    suspects: tuple[Interval, ...] = ()
+    entities: tuple[str, ...] = ()
+    gold: tuple[Outcome, ...] = ()
+    tally: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +64,34 @@ class Local:
     @classmethod
     def of(cls, pi: Finder, conservative: Finder, skeletons: bool = True) -> Local:
         """With detections remembered."""
-        return cls(Cached(pi), Cached(conservative), skeletons)
+        same = pi.identity == conservative.identity and type(pi) is type(conservative)
+        first = Cached(pi)
+        return cls(first, first if same else Cached(conservative), skeletons)
 
     def rows(self, records: Sequence[Record]) -> list[Row]:
         """One row a record, in order."""
         bodies = [record.body for record in records]
+        found = self.pi.find(bodies)
+        wide = found if self.conservative is self.pi else self.conservative.find(bodies)
+        rows = [Row(record, body, body) for record, body in zip(records, bodies, strict=True)]
+        busy = [
+            i
+            for i, (record, body) in enumerate(zip(records, bodies, strict=True))
+            if found[i] is not CLEAN
+            or wide[i] is not CLEAN
+            or record.gold
+            or record.private_because is not None
+            or MASK in body
+        ]
+        for i, row in zip(busy, self._looked_at([records[i] for i in busy]), strict=True):
+            rows[i] = row
+        return rows
+
+    def _looked_at(self, records: Sequence[Record]) -> list[Row]:
+        """Rows of records in which a policy, the input or a label has marked something."""
+        bodies = [record.body for record in records]
         redacted = redact(bodies, self.pi)
+        found = self.pi.find(bodies)
         wide = self.conservative.find(bodies)
         still = self.conservative.find([m.text for m in redacted])
         parts = [
@@ -70,20 +110,34 @@ class Local:
         rows = []
         for i, record in enumerate(records):
             skeleton, refused = skeletons[i]
-            failed = redacted[i].failed or wide[i].status != "ok" or still[i].status != "ok"
+            statuses = {redacted[i].status, wide[i].status, still[i].status} - {"ok"}
             tally = Counter(
                 spans=len(checks[i]),
                 spans_undetected_after_check=checks[i].count(False),
                 skeletons_refused=int(refused),
-                detector_failures=int(failed),
+                detector_failures=int(bool(statuses)),
                 unsettled=int(not redacted[i].settled),
-                **gold[i],
+                corrected=int(any(s.detector == "corrections" for s in found[i].spans)),
+                gold_spans=len(gold[i]),
+                gold_missed_by_pi=sum(g.missed_by_pi for g in gold[i]),
+                gold_missed_by_both=sum(g.missed_by_both for g in gold[i]),
             )
-            stable = tuple(x for x, holds in zip(redacted[i].marks, checks[i], strict=True) if holds)
+            tally.update({f"detector_{status}": 1 for status in statuses})
             suspicious = parts[i] == "private" and (bool(still[i].spans) or still[i].status != "ok")
-            suspects = tuple(merge(still[i].spans)) if suspicious else ()
             rows.append(
-                Row(record, bodies[i], redacted[i].text, parts[i], suspicious, skeleton, stable, suspects, dict(tally))
+                Row(
+                    record,
+                    bodies[i],
+                    redacted[i].text,
+                    parts[i],
+                    suspicious,
+                    skeleton,
+                    stable=tuple(x for x, holds in zip(redacted[i].marks, checks[i], strict=True) if holds),
+                    suspects=tuple(merge(still[i].spans)) if suspicious else (),
+                    entities=entities(bodies[i], found[i].spans),
+                    gold=gold[i],
+                    tally=tuple((+tally).items()),
+                )
             )
         return rows
 
@@ -111,24 +165,25 @@ class Local:
 
     def _gold(
         self, records: Sequence[Record], bodies: Sequence[str], parts: Sequence[RecordPart]
-    ) -> list[dict[str, int]]:
-        """Labelled spans, those whose masking changes what the private part holds, and those no finite ε covers."""
-        gold = [
-            [(s.start, min(s.end, len(body))) for s in record.gold if s.start < min(s.end, len(body))]
+    ) -> list[tuple[Outcome, ...]]:
+        """The labelled spans of each record, cut to its body."""
+        spans = [
+            [(s.start, min(s.end, len(body)), s.label) for s in record.gold if s.start < min(s.end, len(body))]
             for record, body in zip(records, bodies, strict=True)
         ]
+        gold = [[(start, end) for start, end, _ in of_record] for of_record in spans]
         detected = survives(list(zip(bodies, gold, strict=True)), self.pi)
         kept = iter(self._same_skeleton(records, bodies, gold))
-        tallies: list[dict[str, int]] = []
-        for part_, found in zip(parts, detected, strict=True):
+        outcomes = []
+        for part_, labelled, found in zip(parts, spans, detected, strict=True):
             lost = [not same or part_ == "public" for same in (next(kept) for _ in found)]
-            missed = sum(gone or not hit for gone, hit in zip(lost, found, strict=True))
-            tallies.append(
-                {"gold_spans": len(found), "gold_missed_by_pi": missed, "gold_missed_by_both": sum(lost)}
-                if found
-                else {}
+            outcomes.append(
+                tuple(
+                    Outcome(*span, missed_by_pi=gone or not hit, missed_by_both=gone)
+                    for span, gone, hit in zip(labelled, lost, found, strict=True)
+                )
             )
-        return tallies
+        return outcomes
 
     def _same_skeleton(
         self, records: Sequence[Record], bodies: Sequence[str], gold: Sequence[Sequence[Interval]]

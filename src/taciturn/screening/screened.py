@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Literal, get_args
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from taciturn.errors import DataError, UsageError, nearest
-from taciturn.screening.manifest import Counts, Manifest
+from taciturn.screening.manifest import Counts, Manifest, file_digest
 from taciturn.text.document import MASK
 
 Part = Literal["public", "private", "skeletons", "redacted", "original"]
@@ -20,15 +21,14 @@ PARTS: tuple[Part, ...] = get_args(Part)
 MANIFEST = "manifest.json"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ScreenedCorpus:
-    """manifest: what it says about itself. table: one row a record, in corpus order (columns in store.RECORDS). path: its
-    folder, None in memory. originals: untouched texts, in memory only; a folder's are read when asked for."""
+    """manifest: what it says about itself. path: its folder, None in memory. held: the tables of one in memory, by kind;
+    those of a folder are read when asked for."""
 
     manifest: Manifest
-    table: pa.Table = field(repr=False)
     path: Path | None = None
-    originals: pa.Table | None = field(default=None, repr=False)
+    held: Mapping[str, pa.Table] | None = field(default=None, repr=False)
 
     @classmethod
     def load(cls, path: Path) -> ScreenedCorpus:
@@ -39,10 +39,28 @@ class ScreenedCorpus:
             file = path / shard.path
             if not file.is_file():
                 raise DataError(f"'{path.name}': {shard.path} is missing; screen again")
-            with file.open("rb") as handle:
-                if hashlib.file_digest(handle, lambda: hashlib.blake2b(digest_size=32)).hexdigest() != shard.digest:
-                    raise DataError(f"'{path.name}': {shard.path} was changed after screening; screen again")
-        return cls(manifest, _read(path, manifest, "records"), path)
+            if file_digest(file) != shard.digest:
+                raise DataError(f"'{path.name}': {shard.path} was changed after screening; screen again")
+        return cls(manifest, path)
+
+    @cached_property
+    def table(self) -> pa.Table:
+        """One row a record, in corpus order: the columns of sink.RECORDS and ``duplicate``. In the published order a copy
+        is a ``<MASK>`` before anything looks at it, so it is private."""
+        table, duplicate = self._read("records"), self._read("duplicates")["duplicate"]
+        if self.manifest.order == "as-published":
+            part = pc.if_else(duplicate, "private", table["part"])
+            table = table.set_column(table.schema.get_field_index("part"), "part", part)
+        return table.append_column("duplicate", duplicate)
+
+    @cached_property
+    def originals(self) -> pa.Table:
+        """One row a record: the columns of sink.ORIGINALS. Raises DataError when originals were not kept."""
+        if not self.manifest.originals:
+            raise DataError(
+                "the original texts of this screened corpus were not kept; screen again with keep_originals"
+            )
+        return self._read("originals")
 
     @property
     def key(self) -> str:
@@ -64,7 +82,7 @@ class ScreenedCorpus:
         if part not in PARTS:
             raise UsageError(f"part '{part}' is unknown; {nearest(part, PARTS)}")
         if part == "original":
-            return _strings(self._originals(), "original")
+            return _strings(self.originals, "original")
         if part == "redacted":
             return _strings(self.table, "redacted")
         if part == "skeletons":
@@ -99,7 +117,7 @@ class ScreenedCorpus:
         Raises DataError when originals were not kept: redacted text alone cannot show a partly masked secret.
         """
         wanted = sorted({s.lower() for s in secrets if s})
-        original = self._originals()
+        original = self.originals
         columns = (
             *(self.table[n] for n in ("part", "redacted", "label")),
             *(original[n] for n in ("original", "stable", "suspects")),
@@ -118,14 +136,11 @@ class ScreenedCorpus:
                 each += 1
         return len(once) + each
 
-    def _originals(self) -> pa.Table:
-        if self.originals is not None:
-            return self.originals
-        if self.path is None or not self.manifest.originals:
-            raise DataError(
-                "the original texts of this screened corpus were not kept; screen again with keep_originals"
-            )
-        return _read(self.path, self.manifest, "originals")
+    def _read(self, kind: str) -> pa.Table:
+        if self.held is not None:
+            return self.held[kind]
+        assert self.path is not None
+        return _read(self.path, self.manifest, kind)
 
 
 def load(path: Path) -> ScreenedCorpus:

@@ -1,142 +1,183 @@
-"""Where rows go: Parquet shards in a folder that appears whole or not at all, or a table in memory."""
+"""A screened folder in the making: hidden, resumable, renamed into place when it is whole."""
 
 from __future__ import annotations
 
-import hashlib
+import fcntl
 import os
+import secrets
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO, Self
 
+import numpy.typing as npt
+import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from taciturn.errors import DataError, MismatchError
-from taciturn.screening.manifest import Manifest, Shard
-from taciturn.screening.screened import MANIFEST, ScreenedCorpus
+from taciturn.errors import DataError, MismatchError, UsageError
+from taciturn.screening.manifest import Manifest, Shard, file_digest
+from taciturn.screening.screened import MANIFEST
+from taciturn.screening.sink import Sink, create, settle
+from taciturn.screening.stage import Done, Job
+from taciturn.text.readers.pieces import Piece
 
-_RECORDS: dict[str, Any] = {
-    "ordinal": pa.int64(),
-    "id": pa.string(),
-    "document_id": pa.string(),
-    "user": pa.string(),
-    "part": pa.string(),
-    "label": pa.string(),
-    "redacted": pa.string(),
-    "duplicate": pa.bool_(),
-    "suspicious": pa.bool_(),
-    "skeleton": pa.string(),
-}
-# Offsets come in pairs, start and end: stable in ``original``, suspects in ``redacted`` (see rows.Row).
-_ORIGINALS: dict[str, Any] = {
-    "ordinal": pa.int64(),
-    "original": pa.string(),
-    "stable": pa.list_(pa.int32()),
-    "suspects": pa.list_(pa.int32()),
-}
-RECORDS, ORIGINALS = pa.schema(_RECORDS), pa.schema(_ORIGINALS)
-SHARD_ROWS = 1 << 17
+DUPLICATES = pa.schema({"duplicate": pa.bool_()})
+_KEY_BYTES = 32
 
 
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """A piece that is done, and the files that hold it."""
+
+    done: Done
+    shards: tuple[Shard, ...]
+
+
+def screen_piece(
+    job: Job, piece: Piece, folder: Path, originals: bool, heard: Callable[[int, int], None] = lambda *_: None
+) -> Finished:
+    """Screen a piece into ``folder``; the last file written says that all of them are there. May be repeated."""
+    sink = Sink(folder, piece.number, originals)
+    try:
+        done = job.screen(piece, sink, heard)
+        finished = Finished(done, tuple(sink.close()))
+    except BaseException:
+        sink.abandon()
+        raise
+    path = _note(folder, piece.number).with_suffix(".json.tmp")
+    handle = create(path)
+    handle.write(orjson.dumps({"done": done.to_json(), "shards": [shard.model_dump() for shard in finished.shards]}))
+    settle(handle, path)
+    return finished
+
+
+@dataclass(slots=True)
 class Store:
-    """A context: add rows, then finish. Whatever ends it early leaves nothing behind.
+    """A context around the folder ``.NAME.unfinished`` beside ``out``.
 
-    out: the folder to make (mode 0700, files 0600, written beside it and renamed into place), or None for memory.
-    Raises DataError if ``out`` exists and is not a screened corpus, MismatchError on finish if it is another one.
+    Work that was interrupted stays in it and is taken up again by the same screening (equal content keys); after an error
+    of the input or the options, which would come again, it is removed.
+
+    Raises on entry DataError if ``out`` exists and is not a screened corpus, or if another process is writing it, and
+    MismatchError if ``out`` or what is unfinished is another screening.
     """
 
-    def __init__(self, out: Path | None, originals: bool) -> None:
-        self._out = None if out is None else Path(os.path.abspath(out))
-        self._kinds = {"records": RECORDS} | ({"originals": ORIGINALS} if originals else {})
-        self._tables: dict[str, list[pa.Table]] = {kind: [] for kind in self._kinds}
-        self._shards: list[Shard] = []
-        self._rows, self._number = 0, 0
-        self._writers: dict[str, tuple[Path, BinaryIO, Any]] = {}
-        self._temporary: Path | None = None
+    out: Path
+    key: str
+    originals: bool
+    secret: bytes = field(default=b"", init=False, repr=False)
+    _lock: BinaryIO | None = field(default=None, init=False, repr=False)
+
+    @property
+    def folder(self) -> Path:
+        return self.out.parent / f".{self.out.name}.unfinished"
 
     def __enter__(self) -> Self:
-        if self._out is None:
-            return self
-        if self._out.exists() and not (
-            self._out.is_dir() and (not any(self._out.iterdir()) or (self._out / MANIFEST).is_file())
-        ):
-            raise DataError(f"'{self._out.name}' exists and is not a screened corpus; choose another folder")
-        self._temporary = self._out.parent / f".{self._out.name}.{os.getpid()}.tmp"
-        self._out.parent.mkdir(parents=True, exist_ok=True)
-        shutil.rmtree(self._temporary, ignore_errors=True)
-        for folder in (self._temporary, *(self._temporary / kind for kind in self._kinds)):
-            folder.mkdir(mode=0o700)
+        out = self.out = Path(os.path.abspath(self.out))
+        if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / MANIFEST).is_file())):
+            raise DataError(f"'{out.name}' exists and is not a screened corpus; choose another folder")
+        if (out / MANIFEST).is_file() and Manifest.read(out / MANIFEST).key != self.key:
+            raise MismatchError(f"'{out.name}' holds another screened corpus; remove it or choose another folder")
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for kind in ("records", "duplicates", "work", *(["originals"] if self.originals else [])):
+            (self.folder / kind).mkdir(mode=0o700, exist_ok=True)
+        self._lock = (self.folder / "work" / "lock").open("ab")
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise DataError(f"another process is screening into '{out.name}'; wait, or choose another folder") from None
+        try:
+            self.secret = self._secret()
+        except BaseException:
+            self._lock.close()
+            raise
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        for _, handle, _ in self._writers.values():
-            handle.close()
-        if self._temporary is not None:
-            shutil.rmtree(self._temporary, ignore_errors=True)
+        if self._lock is not None:
+            self._lock.close()
+        if isinstance(value, DataError | UsageError) and not isinstance(value, MismatchError):
+            shutil.rmtree(self.folder, ignore_errors=True)
 
-    def add(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Append rows; a shard closes once it holds 131,072."""
-        for kind, schema in self._kinds.items():
-            table = pa.table({name: [row[name] for row in rows] for name in schema.names}, schema=schema)
-            if self._temporary is None:
-                self._tables[kind].append(table)
+    def _secret(self) -> bytes:
+        """The key of all digests; with the content key it is the first thing written, so it says what is unfinished."""
+        path = self.folder / "work" / "started"
+        if path.is_file():
+            held = path.read_bytes()
+            if held[_KEY_BYTES:].decode() != self.key:
+                raise MismatchError(
+                    f"an unfinished screening of other input or options is in '{self.folder.name}'; repeat that one to "
+                    "finish it, or remove the folder"
+                )
+            return held[:_KEY_BYTES]
+        secret = secrets.token_bytes(_KEY_BYTES)
+        handle = create(path.with_suffix(".tmp"))
+        handle.write(secret + self.key.encode())
+        settle(handle, path.with_suffix(".tmp"))
+        return secret
+
+    def work(self, number: int, kind: str) -> Path:
+        """The file of a piece's deduplication entries ("entries") or ids ("ids")."""
+        return self.folder / "work" / f"part-{number:05d}.{kind}"
+
+    def finish(
+        self, manifest: Manifest, finished: Sequence[Finished], duplicates: Sequence[npt.NDArray[Any]]
+    ) -> tuple[Manifest, Path]:
+        """Write which rows are copies and the manifest, and put the folder in place."""
+        shards: list[Shard] = []
+        for piece, copied in zip(finished, duplicates, strict=True):
+            if not piece.done.rows:
+                for shard in piece.shards:
+                    (self.folder / shard.path).unlink()
                 continue
-            if kind not in self._writers:
-                path = self._temporary / kind / f"part-{self._number:05d}.parquet"
-                handle = os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
-                self._writers[kind] = path, handle, pq.ParquetWriter(handle, schema, compression="zstd")
-            self._writers[kind][2].write_table(table)
-        self._rows += len(rows)
-        if self._rows >= SHARD_ROWS:
-            self._close()
+            shards += [*piece.shards, self._duplicates(piece.done.number, copied)]
+        path = self.folder / f"{MANIFEST}.tmp"
+        handle = create(path)
+        manifest = manifest.model_copy(update={"shards": tuple(shards)})
+        handle.write(manifest.to_json())
+        settle(handle, path)
+        shutil.rmtree(self.folder / "work")
+        for inside in (*(p for p in self.folder.iterdir() if p.is_dir()), self.folder):
+            _sync(inside)
+        if self.out.exists():
+            shutil.rmtree(self.out)
+        os.rename(self.folder, self.out)
+        _sync(self.out.parent)
+        return manifest, self.out
 
-    def finish(self, manifest: Manifest) -> ScreenedCorpus:
-        """The screened corpus, on disk if there is a folder for it."""
-        if self._temporary is None or self._out is None:
-            whole = {k: pa.concat_tables(t) if t else self._kinds[k].empty_table() for k, t in self._tables.items()}
-            return ScreenedCorpus(manifest, whole["records"], None, whole.get("originals"))
-        self._close()
-        manifest = manifest.model_copy(update={"shards": tuple(self._shards)})
-        path = self._temporary / MANIFEST
-        with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as handle:
-            handle.write(manifest.to_json())
-            _sync(handle)
-        for folder in (*(self._temporary / kind for kind in self._kinds), self._temporary):
-            _sync_folder(folder)
-        if (self._out / MANIFEST).is_file() and Manifest.read(self._out / MANIFEST).key != manifest.key:
-            raise MismatchError(f"'{self._out.name}' holds another screened corpus; remove it or choose another folder")
-        if self._out.exists():
-            shutil.rmtree(self._out)
-        os.rename(self._temporary, self._out)
-        _sync_folder(self._out.parent)
-        return ScreenedCorpus.load(self._out)
-
-    def _close(self) -> None:
-        for kind, (path, handle, writer) in self._writers.items():
-            writer.close()
-            _sync(handle)
-            handle.close()
-            self._shards.append(Shard(path=f"{kind}/{path.name}", rows=self._rows, digest=file_digest(path)))
-        self._writers.clear()
-        self._rows, self._number = 0, self._number + 1
+    def _duplicates(self, number: int, copied: npt.NDArray[Any]) -> Shard:
+        path = self.folder / "duplicates" / f"part-{number:05d}.parquet.tmp"
+        handle = create(path)
+        pq.write_table(pa.table({"duplicate": copied}, schema=DUPLICATES), handle, compression="zstd")
+        final = settle(handle, path)
+        return Shard(path=f"duplicates/{final.name}", rows=len(copied), digest=file_digest(final))
 
 
-def file_digest(path: Path) -> str:
-    """BLAKE2b-256 of a file, hexadecimal."""
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, lambda: hashlib.blake2b(digest_size=32)).hexdigest()
+def recall(folder: Path, number: int) -> Finished | None:
+    """A finished piece, read back; None if it is not there, or not as it was written."""
+    try:
+        data = orjson.loads(_note(folder, number).read_bytes())
+        shards = tuple(Shard.model_validate(shard) for shard in data["shards"])
+        if any(file_digest(folder / shard.path) != shard.digest for shard in shards):
+            return None
+        if not all(_note(folder, number).with_suffix(f".{kind}").is_file() for kind in ("entries", "ids")):
+            return None
+        return Finished(Done.from_json(data["done"]), shards)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
-def _sync(handle: BinaryIO) -> None:
-    handle.flush()
-    os.fsync(handle.fileno())
+def _note(folder: Path, number: int) -> Path:
+    return folder / "work" / f"part-{number:05d}.json"
 
 
-def _sync_folder(folder: Path) -> None:
+def _sync(folder: Path) -> None:
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -1,0 +1,133 @@
+"""Who screens the pieces: this process, several processes here, or Ray. The bytes that come out are the same."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
+from typing import Any, BinaryIO, Literal
+
+from taciturn.errors import LostProcess
+from taciturn.screening.sink import create
+from taciturn.screening.stage import Job
+from taciturn.screening.store import Finished, screen_piece
+from taciturn.text.readers.pieces import Piece
+
+Engine = Literal["local", "ray"]
+Heard = Callable[[int, int], None]
+"""Told (records, code points) as they are screened."""
+
+_TRIES = 3
+_LOOK = 0.25  # seconds between looks at the workers' counters
+
+
+def run(
+    engine: Engine, workers: int, job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, heard: Heard
+) -> Iterator[Finished]:
+    """The pieces, screened, in their order. Raises LostProcess when a piece loses its worker again and again."""
+    if engine == "ray":
+        from taciturn.screening.ray_engine import distributed
+
+        return distributed(job, pieces, folder, originals, workers, heard)
+    if workers == 1 or len(pieces) == 1:
+        return (screen_piece(job, piece, folder, originals, heard) for piece in pieces)
+    return _pooled(job, pieces, folder, originals, min(workers, len(pieces)), heard)
+
+
+def _pooled(
+    job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, workers: int, heard: Heard
+) -> Iterator[Finished]:
+    done: dict[int, Finished] = {}
+    rest = list(pieces)
+    for turn in range(_TRIES):
+        try:
+            for finished in _pool(job, [p for p in rest if p.number not in done], folder, originals, workers, heard):
+                done[finished.done.number] = finished
+                while rest and rest[0].number in done:
+                    yield done.pop(rest.pop(0).number)
+        except BrokenProcessPool:
+            if turn == _TRIES - 1:
+                raise lost(rest[0]) from None
+        else:
+            return
+
+
+def hand_over(work: object, folder: Path, dump: Callable[[object, BinaryIO], None] = pickle.dump) -> Path:
+    """Leave what workers need where they find it. What a process is started with goes through a pipe, and writing much to
+    the pipe of one that dies at once never ends."""
+    path = folder / "work" / "job"
+    with create(path) as handle:
+        dump(work, handle)
+    return path
+
+
+def handed_over(path: Path) -> Any:
+    """What ``hand_over`` left."""
+    with path.open("rb") as handle:
+        return pickle.load(handle)
+
+
+def lost(piece: Piece) -> LostProcess:
+    where = f"part {piece.number}" if piece.stretch is None else f"part {piece.number} (from {piece.stretch.start})"
+    return LostProcess(
+        f"worker processes died {_TRIES} times, the last time at {where}; most likely memory ran out: use fewer workers. "
+        "What is finished was kept; run the same command again to go on"
+    )
+
+
+def _pool(
+    job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, workers: int, heard: Heard
+) -> Iterator[Finished]:
+    """Pieces as they are finished. Workers are spawned: a fork of a process with threads may hang."""
+    path = hand_over(job, folder)
+    context = multiprocessing.get_context("spawn")
+    counters = context.Array("q", 2)
+    told = [0, 0]
+    with ProcessPoolExecutor(workers, context, _begin, (path, folder, originals, counters)) as pool:
+        waiting: set[Future[Finished]] = {pool.submit(_work, piece) for piece in pieces}
+        try:
+            while waiting:
+                ready, waiting = wait(waiting, _LOOK, FIRST_COMPLETED)
+                with counters:
+                    now = [counters[0], counters[1]]
+                if now != told:
+                    heard(now[0] - told[0], now[1] - told[1])
+                    told = now
+                for future in ready:
+                    yield future.result()
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+_worker: dict[str, Any] = {}
+
+
+def _begin(path: Path, folder: Path, originals: bool, counters: Any) -> None:
+    """A worker's first act. It ends with its parent: nobody else would end it if that was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        threading.Thread(target=_follow, args=(parent,), daemon=True).start()
+
+    job: Job = handed_over(path)
+
+    def heard(records: int, characters: int) -> None:
+        with counters:
+            counters[0] += records
+            counters[1] += characters
+
+    _worker["screen"] = lambda piece: screen_piece(job, piece, folder, originals, heard)
+
+
+def _follow(parent: Any) -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _work(piece: Piece) -> Finished:
+    finished: Finished = _worker["screen"](piece)
+    return finished

@@ -1,0 +1,133 @@
+"""What two policies make of labelled records: which secrets they miss, by screening's rules (guarantees.md §2.1, §3)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from taciturn.errors import DataError, MismatchError
+from taciturn.screening.labels import Line
+from taciturn.screening.policies.base import Finder, Policy
+from taciturn.screening.policies.derived import Missing
+from taciturn.screening.rows import Local, Outcome, Row
+from taciturn.screening.sample import Known, known
+from taciturn.screening.screened import ScreenedCorpus
+from taciturn.text.document import Record
+from taciturn.text.spans import Span
+
+
+@dataclass(frozen=True, slots=True)
+class Secret:
+    """A labelled secret and what became of it. casing: "digits" (has one), "upper", "lower", "title" or "mixed"."""
+
+    label: str
+    casing: str
+    missed_by_pi: bool
+    missed_by_both: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A labelled record under two policies. private: whether it would be trained with noise."""
+
+    id: str
+    stratum: str
+    private: bool
+    secrets: tuple[Secret, ...]
+
+
+def judge(lines: Iterable[Line], screened: ScreenedCorpus, pi: Policy, conservative: Policy) -> list[Judged]:
+    """What the policies make of each labelled record (lines that are not "done" are left out).
+
+    Raises MismatchError if a record is not in ``screened``, has another text there, or, under the policies it was screened
+    with, comes out otherwise than it did; DataError for lines that were made to correct π, on which it cannot fail.
+    """
+    lines = list(lines)
+    if any(line.salt is not None for line in lines):
+        raise DataError(
+            "these lines were exported for corrections: what a person corrected says nothing of the rest; "
+            "draw and label a fresh sample with: taciturn sample"
+        )
+    done = [line for line in lines if line.label_status == "done"]
+    records = _lookup(done, screened)
+    manifest = screened.manifest
+    policies = manifest.policies
+    own = (pi.identity, conservative.identity) == (policies.pi.identity, policies.conservative.identity)
+    finder: Finder = Missing(pi, manifest.miss_rate, manifest.miss_seed) if own and manifest.miss_rate else pi
+    local = Local.of(finder, conservative, manifest.skeletons)
+    gold = [_record(line, records[line.id]) for line in done]
+    rows = local.rows(gold)
+    if own and manifest.order == "redact-first":
+        rows = _as_screened(rows, gold, [records[line.id] for line in done], local)
+    return [
+        Judged(line.id, line.stratum, row.part == "private", tuple(_secret(line.text, each) for each in row.gold))
+        for line, row in zip(done, rows, strict=True)
+    ]
+
+
+def _lookup(lines: Sequence[Line], screened: ScreenedCorpus) -> dict[str, Known]:
+    wanted = {line.id for line in lines}
+    found = {record.id: record for record in known(screened) if record.id in wanted}
+    for line in lines:
+        if line.id not in found:
+            raise MismatchError(
+                f"record '{line.id}' is not in this screened corpus; name the folder the sample came from"
+            )
+        line.agrees_with(found[line.id].original)
+    counts = screened.manifest.counts
+    totals = {"all": counts.public + counts.private, "public": counts.public, "private": counts.private}
+    for line in lines[:1]:
+        if totals[line.population] != line.records:
+            raise MismatchError(
+                f"the sample was drawn from {line.records} records and this corpus has {totals[line.population]}; "
+                "draw a new sample"
+            )
+    return found
+
+
+def _record(line: Line, record: Known) -> Record:
+    spans = tuple(Span(s.start, s.end, s.label, 1.0, "label") for s in line.spans)
+    return Record(line.id, line.id, 0, len(record.original), record.original, gold=spans)
+
+
+def _as_screened(rows: Sequence[Row], gold: Sequence[Record], records: Sequence[Known], local: Local) -> list[Row]:
+    """The rows, those redone that the input had made private (screening keeps no note why, but leaves no skeleton)."""
+    silent = [
+        i
+        for i, (row, record) in enumerate(zip(rows, records, strict=True))
+        if record.part == "private" and (row.part == "public" or (record.skeleton is None and row.skeleton is not None))
+    ]
+    again = local.rows([replace(gold[i], private_because="so says the input") for i in silent])
+    rows = list(rows)
+    for i, row in zip(silent, again, strict=True):
+        rows[i] = row
+    for row, record in zip(rows, records, strict=True):
+        if (row.redacted, row.part) != (record.redacted, record.part):
+            raise MismatchError(
+                f"record '{record.id}' comes out otherwise than when it was screened, with the same policies: "
+                "a model or this program has changed since; screen again"
+            )
+    return rows
+
+
+def _secret(text: str, outcome: Outcome) -> Secret:
+    return Secret(
+        outcome.label, casing(text[outcome.start : outcome.end]), outcome.missed_by_pi, outcome.missed_by_both
+    )
+
+
+def casing(secret: str) -> str:
+    """How a secret is written.
+
+    >>> [casing(s) for s in ("Dana Vale", "dana", "DANA", "7GAWK763", "laPena", "??")]
+    ['title', 'lower', 'upper', 'digits', 'mixed', 'other']
+    """
+    if any(c.isdigit() for c in secret):
+        return "digits"
+    if not any(c.isalpha() for c in secret):
+        return "other"
+    if secret == secret.lower():
+        return "lower"
+    if secret == secret.upper():
+        return "upper"
+    return "title" if secret == secret.title() else "mixed"

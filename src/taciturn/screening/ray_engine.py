@@ -1,0 +1,97 @@
+"""The same pieces on Ray Data, on one machine or a cluster whose nodes share the input and output folders."""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from taciturn.errors import LostProcess, MissingExtra, TaciturnError
+from taciturn.screening.engines import Heard, hand_over, handed_over
+from taciturn.screening.stage import Job
+from taciturn.screening.store import Finished, recall, screen_piece
+from taciturn.text.readers.pieces import Piece
+
+
+class Screener:
+    """An actor of Ray Data: policies are loaded once, and each batch is the number of one piece."""
+
+    def __init__(self, path: Path, folder: Path, originals: bool) -> None:
+        self._path, self._folder, self._originals = path, folder, originals
+
+    @cached_property
+    def _work(self) -> tuple[Job, dict[int, Piece]]:
+        # Not in __init__: an actor that fails there is started again for ever.
+        job, pieces = handed_over(self._path)
+        return job, {piece.number: piece for piece in pieces}
+
+    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+        job, pieces = self._work
+        for number in batch["piece"]:
+            screen_piece(job, pieces[int(number)], self._folder, self._originals)
+        return batch
+
+
+def distributed(
+    job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, workers: int, heard: Heard
+) -> Iterator[Finished]:
+    """The pieces, screened, in their order. Ray does the pieces of a worker that died again, elsewhere; a piece twice done
+    is the same files. Uses the Ray that runs, else starts one here with ``workers`` processors for as long as it takes."""
+    if not pieces:
+        return
+    try:
+        import ray
+    except ImportError:
+        raise MissingExtra("ray", "ray") from None
+
+    path = hand_over((job, pieces), folder, ray.cloudpickle.dump)  # detectors of a script go by value
+    with _running(ray, workers):
+        numbers = ray.data.from_items([{"piece": p.number} for p in pieces], override_num_blocks=len(pieces))
+        screened = numbers.map_batches(
+            Screener,
+            fn_constructor_args=(path, folder, originals),
+            batch_size=1,
+            compute=ray.data.ActorPoolStrategy(size=min(workers, len(pieces))),
+        )
+        ready: set[int] = set()
+        rest = list(pieces)
+        for row in screened.iter_rows():
+            ready.add(int(row["piece"]))
+            while rest and rest[0].number in ready:
+                piece = rest.pop(0)
+                finished = recall(folder, piece.number)
+                if finished is None:
+                    raise LostProcess("a piece that Ray finished is not in the output folder: do all nodes share it?")
+                heard(finished.done.rows, piece.size)
+                yield finished
+
+
+@contextmanager
+def _running(ray: Any, workers: int) -> Iterator[None]:
+    ours = not ray.is_initialized()
+    if ours:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing leaves this machine
+        logging.getLogger("ray").setLevel(logging.ERROR)
+        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    try:
+        with redirect_stdout(sys.stderr):  # Ray reports there, between the lines of our results
+            yield
+    except ray.exceptions.RayError as error:
+        raise _cause(error) or error from None
+    finally:
+        if ours:
+            ray.shutdown()
+
+
+def _cause(error: BaseException | None) -> TaciturnError | None:
+    """What a worker raised, under Ray's wrapping."""
+    while error is not None and not isinstance(error, TaciturnError):
+        error = getattr(error, "cause", None) or error.__cause__
+    return error
