@@ -19,12 +19,13 @@ def certify(
     labelled: Annotated[int | None, Parameter(help="secrets a person labelled, instead of the corpus's own")] = None,
     missed: Annotated[int | None, Parameter(help="of those, missed by π")] = None,
     missed_by_both: Annotated[int | None, Parameter(help="of those, missed by π and π_c")] = None,
-    confidence: float = 0.95,
+    recall: Annotated[Path | None, Parameter(help="a file of `taciturn recall -o`, instead of those counts")] = None,
+    confidence: Annotated[float | None, Parameter(help="of each bound; else the recall file's, or 0.95")] = None,
     json: Json = False,
 ) -> int:
     """Compute every guarantee from the run's ledger and write certificate.json. Exit code 4: the target is not met.
 
-    Example: `taciturn certify runs/mail --group family=secrets.txt`
+    Example: `taciturn certify runs/mail --group family=secrets.txt --recall recall.json`
     """
     from taciturn.cli.show import as_json, out, talk
     from taciturn.mechanisms.certify import certify as write
@@ -36,6 +37,7 @@ def certify(
         labelled=labelled,
         missed=missed,
         missed_by_both=missed_by_both,
+        recall=recall,
         confidence=confidence,
     )
     if json:

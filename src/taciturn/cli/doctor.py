@@ -11,6 +11,13 @@ EXTRAS = {
     "tensorboard": ("tensorboard",),
     "report": ("matplotlib", "jinja2"),
     "datasets": ("datasets",),
+    "zstd": ("zstandard",),
+    "secrets": ("detect-secrets",),
+    "spacy": ("spacy",),
+    "presidio": ("presidio-analyzer",),
+    "gliner": ("gliner",),
+    "near": ("datasketch", "rbloom"),
+    "ray": ("ray",),
 }
 
 
@@ -32,7 +39,10 @@ def doctor(*, json: Json = False) -> None:
         except PackageNotFoundError:
             return None
 
-    core = ("numpy", "scipy", "pyarrow", "pydantic", "dp-accounting", "wordfreq", "cyclopts", "rich")
+    core = (
+        *("numpy", "scipy", "pyarrow", "pydantic", "dp-accounting", "google-re2", "python-stdnum", "wordfreq"),
+        *("cyclopts", "rich"),
+    )
     packages = {name: found(name) for name in (*core, *(p for extra in EXTRAS.values() for p in extra))}
     facts: dict[str, object] = {
         "taciturn": __version__,

@@ -15,6 +15,11 @@ from taciturn.errors import Elsewhere, Interrupted, TaciturnError, UsageError
 COMMANDS = (
     "demo",
     "screen",
+    "preview",
+    "sample",
+    "recall",
+    "evaluate",
+    "corrections",
     "check",
     "plan",
     "train",

@@ -8,10 +8,13 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
+from taciturn.errors import UsageError
+from taciturn.mechanisms.recall import DEFAULT_CONFIDENCE, measured, read_recall
 from taciturn.mechanisms.run import Run
 from taciturn.privacy.certificate import Certificate, issue, load_json
 from taciturn.privacy.evidence import Evidence
-from taciturn.screening.screened import load
+from taciturn.screening.manifest import Manifest
+from taciturn.screening.screened import MANIFEST, load
 from taciturn.text.files import write_text
 
 
@@ -22,13 +25,15 @@ def certify(
     labelled: int | None = None,
     missed: int | None = None,
     missed_by_both: int | None = None,
-    confidence: float = 0.95,
+    recall: Path | None = None,
+    confidence: float | None = None,
 ) -> Certificate:
     """Write certificate.json into a run's folder and return it.
 
     groups: secrets by name; the screened corpus says in how many records each group still is, and only that number is
     kept (CRT Theorem 8.2). labelled, missed, missed_by_both: counts of a labelled sample, instead of the annotations the
-    corpus came with (Theorem 8.3).
+    corpus came with (Theorem 8.3). recall: a file of `taciturn recall -o` that has them. confidence: of each one-sided
+    bound; the file's if not given, else 0.95.
     """
     run = Run(folder)
     _ = run.model_folder  # an unfinished run has nothing to certify
@@ -38,8 +43,15 @@ def certify(
         sizes = tuple((name, screened.group_size(secrets)) for name, secrets in sorted(groups.items()))
         evidence = replace(evidence, groups=sizes)
     if labelled is not None:
+        evidence = replace(evidence, label_unit="secret", miss_bounds=None)
         evidence = replace(evidence, labelled=labelled, missed_by_pi=missed, missed_by_both=missed_by_both)
-    evidence = replace(evidence, confidence=confidence)
+    if recall is not None:
+        if labelled is not None:
+            raise UsageError("give the labelled sample as counts or as a recall file, not both")
+        manifest = Manifest.read(Path(run.config.corpus) / MANIFEST)
+        evidence = measured(evidence, read_recall(recall), manifest, confidence)
+    else:
+        evidence = replace(evidence, confidence=confidence or DEFAULT_CONFIDENCE)
     write_text(folder / "evidence.json", json.dumps(evidence.to_json(), indent=1, sort_keys=True))
     certificate = issue(folder, {name: version(name) for name in ("torch", "transformers", "numpy")})
     certificate.write(folder / "certificate.json")

@@ -126,7 +126,7 @@ def _alignment(evidence: Evidence) -> tuple[Assumption, ...]:
 def _single(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, ...]) -> Guarantee:
     epsilon = profile.epsilon(evidence.delta)
     detail = {"spans_not_stable": float(evidence.spans_not_stable)}
-    if evidence.redacted and evidence.order == "redact-first":
+    if evidence.redacted and evidence.order == "redact-first" and not _void(evidence):
         detail["epsilon_if_detected"] = 0.0
     if math.isfinite(epsilon):
         detail["largest_group_within_epsilon_10"] = float(largest_group(profile, evidence.delta, most=1000))
@@ -174,7 +174,7 @@ def _drawn(
     }
     bounds = 2 if conditional else 1
     sample = Assumption(
-        f"the {evidence.labelled} labelled secrets are a random sample of those to protect "
+        f"{_sampled(evidence)} are a random sample of those to protect "
         f"(the bounds drawn from them fail for at most {100 * bounds * (1 - evidence.confidence):.2g} % of samples)",
         enforced=False,
     )
@@ -182,6 +182,13 @@ def _drawn(
         "bayesian-confidentiality", DRAWN_SECRET, "substitution", bound.epsilon, bound.delta, theorem,
         (*assumptions, sample), evidence, detail=detail, reason=profile.reason, order_matters=True,
     )  # fmt: skip
+
+
+def _sampled(evidence: Evidence) -> str:
+    what = "labelled secrets"
+    if evidence.label_unit == "record":
+        what = "labelled records with a secret (missed if one of their secrets is)"
+    return f"the {evidence.labelled} {what}{', weighted by stratum,' * (evidence.miss_bounds is not None)}"
 
 
 def _record_privacy(counts: Counts, evidence: Evidence, unit: str) -> Iterator[Guarantee]:
@@ -207,10 +214,18 @@ def _miss_rates(evidence: Evidence) -> dict[str, float]:
     """Upper bounds of γ and δ₂; empty without labels."""
     if not evidence.labels or evidence.missed_by_pi is None or evidence.missed_by_both is None:
         return {}
+    if evidence.miss_bounds is not None:
+        return {"gamma": evidence.miss_bounds[0], "delta2": evidence.miss_bounds[1]}
     return {
         "gamma": recall_bound(evidence.missed_by_pi, evidence.labelled, evidence.confidence),
         "delta2": recall_bound(evidence.missed_by_both, evidence.labelled, evidence.confidence),
     }
+
+
+def _void(evidence: Evidence) -> list[str]:
+    """Why the preparation of the corpus leaves nothing to claim."""
+    near = ["near-duplicate removal can flip any number of later decisions"] if evidence.dedup == "near" else []
+    return [*evidence.preprocessing, *near]
 
 
 def _nothing(
@@ -244,10 +259,7 @@ def _settle(
 ) -> Guarantee:
     """A guarantee with the status its facts allow (§6): none, published claim, conditional or proved."""
     detail = dict(detail or {})
-    void = [reason] if reason else []
-    void += evidence.preprocessing
-    if evidence.dedup == "near":
-        void.append("near-duplicate removal can flip any number of later decisions")
+    void = [*([reason] if reason else []), *_void(evidence)]
     if noisy and evidence.seeded_noise:
         void.append("noise or sampling coins came from a stored seed")
     if void or math.isinf(epsilon):

@@ -11,6 +11,7 @@ from taciturn.errors import DataError, UsageError, nearest
 Unit = Literal["sentence", "turn", "document"]
 Order = Literal["redact-first", "as-published"]
 Dedup = Literal["suspicious", "private", "all", "none", "near"]
+LabelUnit = Literal["secret", "record"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +26,8 @@ class Evidence:
     order, dedup: how the corpus was prepared; dedup "near" is any that looks at more than exact copies.
     labelled, missed_by_pi, missed_by_both: gold secrets, those π misses (including spans whose detection does not
         survive its own masking), and those neither policy marks. ``None``: nobody labelled any.
+    label_unit: what the three count; "record": records that hold a secret, missed if one of their secrets is.
+    miss_bounds: upper bounds of γ and δ₂ where the counts alone do not give them (a stratified sample).
     confidence: of each one-sided bound drawn from the labels.
     groups: (name, k): k records still hold secrets of the named group after redaction. Names are printed; never
         put a secret into one.
@@ -47,6 +50,8 @@ class Evidence:
     labelled: int = 0
     missed_by_pi: int | None = None
     missed_by_both: int | None = None
+    label_unit: LabelUnit = "secret"
+    miss_bounds: tuple[float, float] | None = None
     confidence: float = 0.95
     groups: tuple[tuple[str, int], ...] = ()
     records_per_user: int | None = None
@@ -73,6 +78,12 @@ class Evidence:
         missed = (self.missed_by_both or 0, self.missed_by_pi or 0, self.labelled)
         if not 0 <= missed[0] <= missed[1] <= missed[2]:
             raise UsageError(f"evidence: expected 0 ≤ missed_by_both ≤ missed_by_pi ≤ labelled, found {missed}")
+        if self.label_unit not in ("secret", "record"):
+            raise UsageError(f"evidence: label_unit {self.label_unit!r} is unknown")
+        if self.miss_bounds is not None:
+            gamma, delta2 = self.miss_bounds
+            if not (self.labels and 0 <= delta2 <= 1 and 0 <= gamma <= 1):
+                raise UsageError(f"evidence: miss_bounds need labels and must lie in [0, 1], found {self.miss_bounds}")
         if any(k < 0 for _, k in self.groups) or (self.records_per_user or 0) < 0:
             raise UsageError("evidence: group sizes and records_per_user cannot be negative")
 
@@ -83,6 +94,7 @@ class Evidence:
 
     def to_json(self) -> dict[str, Any]:
         value = asdict(self)
+        value["miss_bounds"] = None if self.miss_bounds is None else list(self.miss_bounds)
         value["groups"] = [list(each) for each in self.groups]
         value["preprocessing"] = list(self.preprocessing)
         value["counts"] = dict(self.counts)

@@ -1,0 +1,86 @@
+"""taciturn evaluate: score policies against annotated spans."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from taciturn.cli.options import Json
+from taciturn.cli.reading import READ, Reading
+
+if TYPE_CHECKING:
+    from taciturn.screening.evaluate import Score
+
+
+def evaluate(
+    *paths: Annotated[str, Parameter(help="files or globs with annotated spans, as for screen")],
+    policy: Annotated[
+        tuple[str, ...], Parameter(name=["--policy", "-p"], help="a policy to score; repeat for several", negative="")
+    ],
+    conservative: Annotated[
+        str | None, Parameter(name=["--conservative", "-c"], help="π_c: what it marks is private as well")
+    ] = None,
+    policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own, added to each policy")] = None,
+    unit: Annotated[
+        Literal["sentence", "turn", "document"] | None, Parameter(help="what a record is, as for screen")
+    ] = None,
+    by_label: Annotated[bool, Parameter(help="also recall of each label", negative="")] = False,
+    max_bad: Annotated[int, Parameter(help="unreadable items to accept")] = 0,
+    reading: Reading = READ,
+    json: Json = False,
+) -> None:
+    """Token and record recall, precision, share redacted and share public of each policy, against annotations in the data.
+
+    Example: `taciturn evaluate gold.jsonl -p pii -p spacy:high-entity -c conservative`
+    """
+    from taciturn.cli.measured import build
+    from taciturn.cli.show import as_json, out, table, talk
+    from taciturn.errors import DataError, UsageError
+    from taciturn.screening.evaluate import evaluate as run
+    from taciturn.screening.preview import of_corpus
+
+    if not policy:
+        raise UsageError("which policy? name at least one with -p; see: taciturn policies")
+    wide = build(conservative) if conservative else None
+    scores = run(of_corpus(reading.corpus(paths), unit, max_bad), [build(names, policy_file) for names in policy], wide)
+    if not scores[0].gold:
+        raise DataError(
+            f"no annotated span in {scores[0].records} records: nothing to score against; name the field with --spans"
+        )
+    if json:
+        as_json({"policies": [_dict(score) for score in scores], "conservative": conservative})
+        return
+    columns = ("policy", "token recall", "record recall", "precision", "redacted", "public", "exposed")
+    title = f"{scores[0].records:,} records, {scores[0].records_gold:,} with annotations"
+    out.print(table(title, columns, [_row(score) for score in scores]))
+    if by_label:
+        names = list(scores[0].labels)
+        rows = [
+            (name, f"{scores[0].labels[name].tokens:,}", *(f"{s.labels[name].recall:.3f}" for s in scores))
+            for name in names
+        ]
+        out.print(table("token recall by label", ("label", "tokens", *(s.name for s in scores)), rows))
+    for score in scores:
+        if score.failures:
+            talk.print(f"note: {score.name}: a detector did not finish on {score.failures:,} records; they are private")
+
+
+def _row(score: Score) -> tuple[str, ...]:
+    return (
+        score.name,
+        f"{score.token_recall:.3f}",
+        f"{score.record_recall:.3f}",
+        f"{score.precision:.3f}",
+        f"{100 * score.redacted:.1f} %",
+        f"{100 * score.public_share:.1f} %",
+        f"{score.records_exposed:,} of {score.records_gold:,}",
+    )
+
+
+def _dict(score: Score) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    rates = ("token_recall", "record_recall", "precision", "redacted", "public_share")
+    return asdict(score) | {name: getattr(score, name) for name in rates}
