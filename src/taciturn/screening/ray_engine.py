@@ -74,20 +74,20 @@ def distributed(
 @contextmanager
 def _running(ray: Any, workers: int) -> Iterator[None]:
     ours = not ray.is_initialized()
-    if ours:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing leaves this machine
-        logging.getLogger("ray").setLevel(logging.ERROR)
-        ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    try:
-        with redirect_stdout(sys.stderr):  # Ray reports there, between the lines of our results
-            yield
-    except ray.exceptions.RayError as error:
-        raise _cause(error) or error from None
-    finally:
+    with redirect_stdout(sys.stderr):  # Ray reports on standard output, between the lines of our results, until it is down
         if ours:
-            ray.shutdown()
+            os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing leaves this machine
+            logging.getLogger("ray").setLevel(logging.ERROR)
+            ray.init(num_cpus=workers, include_dashboard=False, log_to_driver=False, logging_level=logging.ERROR)
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        try:
+            yield
+        except ray.exceptions.RayError as error:
+            raise _cause(error) or error from None
+        finally:
+            if ours:
+                ray.shutdown()
 
 
 def _cause(error: BaseException | None) -> TaciturnError | None:
