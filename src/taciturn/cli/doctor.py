@@ -16,7 +16,7 @@ EXTRAS = {
     "spacy": ("spacy",),
     "presidio": ("presidio-analyzer",),
     "gliner": ("gliner",),
-    "near": ("datasketch", "rbloom"),
+    "near": ("rbloom",),
     "ray": ("ray",),
 }
 

@@ -13,7 +13,8 @@ import importlib
 import re
 from typing import Any
 
-_OTHER = r"[\x80-\xff]+"
+_HIGH = r"\x80-\xff"
+_MORE = r"[\x80-\xff]*"  # the bytes that follow the first of a character; also after ASCII, which does no harm
 _COUNTED = 8  # repeats are counted up to here
 _FOLD_TO_ASCII = frozenset("iksIKS")  # letters that have a partner outside ASCII when case is ignored
 _CATEGORIES = {
@@ -123,6 +124,9 @@ def _repeat(body: str, low: int, high: int) -> str:
         return ""
     if (low, high) == (1, 1):
         return body
+    wide = _single(body.removesuffix(_MORE)) and body.endswith(_MORE)
+    if wide and high > 1:  # a class that takes several bytes for a character: no upper bound, then
+        body, high = body.removesuffix(_MORE), _COUNTED + 1
     body = body if _single(body) else f"(?:{body})"
     if (low, high) == (0, 1):
         return f"{body}?"
@@ -169,13 +173,12 @@ def _cases(members: set[int], fold: bool) -> set[int]:
 
 
 def _characters(members: set[int], other: bool, fold: bool) -> str:
-    """One character: a class of ASCII, or a run of bytes above it, or either."""
+    """One character: a class of ASCII, or the bytes of a character above it, or either."""
     inside = sorted(c for c in _cases(members, fold) if c < 128)
     other = other or (fold and any(chr(c) in _FOLD_TO_ASCII for c in inside))
-    ascii_class = f"[{_ranges(inside)}]" if inside else ""
     if not other:
-        return ascii_class or r"[^\x00-\xff]"
-    return f"(?:{ascii_class}|{_OTHER})" if ascii_class else _OTHER
+        return f"[{_ranges(inside)}]" if inside else r"[^\x00-\xff]"
+    return f"[{_ranges(inside)}{_HIGH}]{_MORE}"
 
 
 def _ranges(codes: list[int]) -> str:
