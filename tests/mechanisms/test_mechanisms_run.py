@@ -94,6 +94,22 @@ def test_every_mechanism_runs_certifies_and_verifies(name: str, tmp_path: Path) 
     assert certificate.release == (name in ("crt", "dpsgd", "redacted"))
 
 
+@pytest.mark.parametrize(("options", "sizes"), [({}, (9, 3)), ({"reads": "redacted"}, (0, 3))])
+def test_a_group_is_counted_in_the_text_that_noised_steps_read(
+    options: dict[str, Any], sizes: tuple[int, int], tmp_path: Path
+) -> None:
+    """On untouched text a detected secret counts wherever it stands; on either part, copies are not removed."""
+    screened = corpus(out=tmp_path / "screened")
+    run_config = config("dpsgd", noise="os", **options).model_copy(update={"corpus": tmp_path / "screened"})
+    train(run_config, tmp_path / "run", screened=screened)
+    numbers = [f"(555) 010-77{i:02}" for i in range(9)]
+    certificate = certify(tmp_path / "run", groups={"numbers": numbers, "ids": ["4711"]})
+    found = {g["unit"]: g["detail"]["k"] for g in certificate.guarantees if g["notion"] == "group-confidentiality"}
+    assert found == {
+        f"the secrets of group '{n}' in {k} records": k for n, k in zip(("numbers", "ids"), sizes, strict=True)
+    }
+
+
 def test_a_stopped_run_resumes_to_the_same_weights_and_the_same_epsilon(tmp_path: Path) -> None:
     screened = corpus()
     train(config(), tmp_path / "whole", screened=screened)

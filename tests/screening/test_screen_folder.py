@@ -50,6 +50,14 @@ def test_parts_and_counts() -> None:
     assert (counts.read, counts.public, counts.private, counts.duplicates, counts.suspicious) == (6, 2, 4, 1, 2)
     assert screened.group_size([SECRET]) == 0
     assert screened.group_size(["rhonda young"]) == 2
+    # Untouched text holds every secret, and each copy of it; redacted text what π left.
+    assert screened.group_size([SECRET], "original") == 1
+    assert screened.group_size([SECRET, "Rhonda", "hello"], "original") == 5
+    assert screened.group_size([SECRET], "redacted") == 0
+    assert screened.group_size(["hello"], "redacted") == 2
+    assert screened.group_size(["hello"]) == 0
+    with pytest.raises(UsageError, match="no group is counted"):
+        screened.group_size([SECRET], "public")
 
 
 def test_scopes_and_switches() -> None:

@@ -14,7 +14,7 @@ from taciturn.mechanisms.run import Run
 from taciturn.privacy.certificate import Certificate, issue, load_json
 from taciturn.privacy.evidence import Evidence
 from taciturn.screening.manifest import Manifest
-from taciturn.screening.screened import MANIFEST, load
+from taciturn.screening.screened import MANIFEST, Part, ScreenedCorpus, load
 from taciturn.text.files import write_text
 
 
@@ -40,8 +40,7 @@ def certify(
     evidence = Evidence.from_json(load_json(folder / "evidence.json"))
     if groups:
         screened = load(run.config.corpus)
-        sizes = tuple((name, screened.group_size(secrets)) for name, secrets in sorted(groups.items()))
-        evidence = replace(evidence, groups=sizes)
+        evidence = replace(evidence, groups=group_sizes(screened, noised_parts(folder), groups))
     if labelled is not None:
         evidence = replace(evidence, label_unit="secret", miss_bounds=None)
         evidence = replace(evidence, labelled=labelled, missed_by_pi=missed, missed_by_both=missed_by_both)
@@ -56,3 +55,19 @@ def certify(
     certificate = issue(folder, {name: version(name) for name in ("torch", "transformers", "numpy")})
     certificate.write(folder / "certificate.json")
     return certificate
+
+
+def group_sizes(
+    screened: ScreenedCorpus, parts: Sequence[Part], groups: Mapping[str, Sequence[str]]
+) -> tuple[tuple[str, int], ...]:
+    """(name, k) of each group: the most of its records that change in a part that noised steps read."""
+    return tuple(
+        (name, max((screened.group_size(secrets, part) for part in parts), default=0))
+        for name, secrets in sorted(groups.items())
+    )
+
+
+def noised_parts(folder: Path) -> list[Part]:
+    """The parts of the screened corpus that a run's noised phases read, from its plan.json."""
+    phases = load_json(folder / "plan.json")["phases"]
+    return sorted({part for phase in phases if phase["event"]["event"] != "non-private" for part in phase["reads"]})

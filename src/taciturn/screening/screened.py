@@ -107,15 +107,23 @@ class ScreenedCorpus:
             if where == part and not (duplicate and part == "public"):
                 yield MASK if duplicate else text, label
 
-    def group_size(self, secrets: Sequence[str]) -> int:
-        """k(S): an upper bound on the private records that change when every secret of S is replaced by ``<MASK>``.
+    def group_size(self, secrets: Sequence[str], part: Part = "private") -> int:
+        """k(S): an upper bound on the records of ``part`` that change when every secret of S is replaced by ``<MASK>``.
 
-        A record changes if one of the secrets stands in its original text (letter case aside) and not each time exactly on a
-        span that π masks and that survived the check; so a partly masked secret counts. Equal records count once where the
-        neighbours are deduplicated too: always in scopes "all" and "private"; in scope "suspicious" if π_c marks something
-        beside the secrets, for otherwise the copies of s(<MASK>) are no longer suspicious and all of them stay.
-        Raises DataError when originals were not kept: redacted text alone cannot show a partly masked secret.
+        original: every record that holds one of the secrets (letter case aside), found or not. redacted: every record that
+        still changes after redaction. private: of these, the private ones, after deduplication.
+
+        After redaction a record changes if one of the secrets stands in its original text (letter case aside) and not each
+        time exactly on a span that π masks and that survived the check; so a partly masked secret counts. Equal private
+        records count once where the neighbours are deduplicated too: always in scopes "all" and "private"; in scope
+        "suspicious" if π_c marks something beside the secrets, for otherwise the copies of s(<MASK>) are no longer suspicious
+        and all of them stay.
+
+        Raises DataError when originals were not kept: redacted text alone cannot show a partly masked secret. UsageError
+        for the parts in which a secret must not be at all.
         """
+        if part not in ("original", "redacted", "private"):
+            raise UsageError(f"no group is counted in the part '{part}'; name original, redacted or private")
         wanted = sorted({s.lower() for s in secrets if s})
         original = self.originals
         columns = (
@@ -126,7 +134,13 @@ class ScreenedCorpus:
         each = 0
         for where, redacted, label, text, stable, suspects in zip(*(c.to_pylist() for c in columns), strict=True):
             found = _places(text, wanted)
-            if where != "private" or found <= _pairs(stable):
+            if part == "original":
+                each += bool(found)
+                continue
+            if found <= _pairs(stable) or (part == "private" and where != "private"):
+                continue
+            if part == "redacted":
+                each += 1
                 continue
             left = _places(redacted, wanted)
             beside = any(all(end <= a or b <= start for a, b in left) for start, end in _pairs(suspects))
