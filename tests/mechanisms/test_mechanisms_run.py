@@ -41,6 +41,7 @@ def config(name: str = "crt", noise: int | str = 3, **options: Any) -> RunConfig
         "dpsgd": private,
         "sgd": {"epochs": 2, "batch_size": 4},
         "redacted": {"epochs": 2, "batch_size": 4},
+        "jft": {"redacted": {"epochs": 2, "batch_size": 4}, "private": private},
     }
     return RunConfig(
         mechanism=name,
@@ -67,6 +68,30 @@ def test_crt_reads_public_text_and_skeletons_plainly_and_private_records_with_no
     assert all(MASK in text for text in screened.texts("skeletons"))
 
 
+def test_jft_trains_on_redacted_text_and_then_privately_on_the_originals() -> None:
+    screened = corpus()
+    first, second = make_plan(config("jft"), screened).phases
+    assert (first.reads, second.reads) == (("redacted",), ("original",))
+    assert first.records == second.records == len(TEXTS)
+    assert (first.event, second.event) == (NonPrivate(("redacted",)), PoissonGaussian(4 / 18, 1.5))
+    private = {"steps": 6, "batch": 4, "noise_multiplier": 1.5}
+    light = make_plan(config("jft", light={**private, "noise_multiplier": 0.7}), screened).phases[0]
+    assert light.event == PoissonGaussian(4 / 18, 0.7)
+    with pytest.raises(UsageError, match="cannot be shared"):
+        make_plan(config("jft", light={"steps": 6}), screened)
+
+
+def test_jft_spends_its_target_on_what_the_policy_detects(tmp_path: Path) -> None:
+    aimed = config("jft", noise="os", private={"steps": 6, "batch": 4})
+    aimed = aimed.model_copy(update={"epsilon": 4.0})
+    train(aimed, tmp_path, screened=corpus())
+    certificate = certify(tmp_path)
+    assert 3.9 <= certificate.spent["epsilon"] <= 4.0
+    (detected,) = [g for g in certificate.guarantees if "detects" in g["unit"]]
+    assert detected["epsilon"] == pytest.approx(certificate.spent["epsilon"], rel=1e-3)
+    assert not verify(tmp_path / "certificate.json")
+
+
 def test_crt_as_published_alternates_over_public_text_alone() -> None:
     plan = make_plan(config(skeletons=False, schedule="alternate"), corpus())
     assert [s.phase.name for s in plan.unroll()] == (["public"] * 2 + ["private"] * 3) * 2
@@ -82,16 +107,17 @@ def test_the_number_of_private_records_does_not_depend_on_a_secret() -> None:
         assert a.phases == b.phases
 
 
-@pytest.mark.parametrize("name", ["crt", "dpsgd", "redacted", "sgd"])
+@pytest.mark.parametrize("name", ["crt", "dpsgd", "jft", "redacted", "sgd"])
 def test_every_mechanism_runs_certifies_and_verifies(name: str, tmp_path: Path) -> None:
     train(config(name, noise="os"), tmp_path, screened=corpus())
     certificate = certify(tmp_path)
     assert not verify(tmp_path / "certificate.json")
     statuses = {g["status"] for g in certificate.guarantees if g["notion"] == "confidentiality"}
     assert statuses == {
-        "crt": {"conditional"}, "dpsgd": {"conditional"}, "redacted": {"conditional", "none"}, "sgd": {"none"}
+        "crt": {"conditional"}, "dpsgd": {"conditional"}, "redacted": {"conditional", "none"}, "sgd": {"none"},
+        "jft": {"conditional", "none"},
     }[name]  # fmt: skip
-    assert certificate.release == (name in ("crt", "dpsgd", "redacted"))
+    assert certificate.release == (name in ("crt", "dpsgd", "jft", "redacted"))
 
 
 @pytest.mark.parametrize(("options", "sizes"), [({}, (9, 3)), ({"reads": "redacted"}, (0, 3))])

@@ -17,7 +17,7 @@ DELTA = 8e-5
 
 def by(mechanism, counts, **evidence):
     """Guarantees by (notion, first words of the unit)."""
-    return {(g.notion, g.unit): g for g in guarantees(mechanism, counts, Evidence(delta=DELTA, **evidence))}
+    return {(g.notion, g.unit): g for g in guarantees(mechanism, {"steps": counts}, Evidence(delta=DELTA, **evidence))}
 
 
 def one(found, notion):
@@ -26,12 +26,12 @@ def one(found, notion):
 
 
 def test_raw_training_promises_nothing():
-    found = guarantees("sgd", {NonPrivate(("original",)): 10}, Evidence(delta=DELTA, redacted=False))
+    found = guarantees("sgd", {"steps": {NonPrivate(("original",)): 10}}, Evidence(delta=DELTA, redacted=False))
     assert [(g.status, g.epsilon) for g in found] == [("none", math.inf)]
 
 
 def test_redaction_is_perfect_where_it_sees_and_nothing_elsewhere():
-    detected, missed = guarantees("redacted", {NonPrivate(("redacted",)): 10}, Evidence(delta=DELTA))
+    detected, missed = guarantees("redacted", {"steps": {NonPrivate(("redacted",)): 10}}, Evidence(delta=DELTA))
     assert (detected.epsilon, detected.delta, detected.status) == (0, 0, "proved")
     assert (missed.epsilon, missed.status) == (math.inf, "none")
     assert "misses" in missed.unit
@@ -125,7 +125,7 @@ def test_the_bayesian_bound_states_its_own_delta():
     ],
 )
 def test_facts_that_void_the_proof_leave_nothing(fact, word):
-    for guarantee in guarantees("crt", CRT, Evidence(delta=DELTA, **fact)):
+    for guarantee in guarantees("crt", {"steps": CRT}, Evidence(delta=DELTA, **fact)):
         assert guarantee.status == "none"
         assert guarantee.epsilon == math.inf
     single = one(by("crt", CRT, **fact), "confidentiality")
@@ -137,7 +137,7 @@ def test_the_published_order_is_a_published_claim():
     single = one(by("crt", CRT, order="as-published", skeletons=True), "confidentiality")
     assert single.status == "published-claim"
     assert "epsilon_if_detected" not in single.detail
-    detected, _ = guarantees("redacted", {}, Evidence(delta=DELTA, order="as-published"))
+    detected, _ = guarantees("redacted", {"steps": {}}, Evidence(delta=DELTA, order="as-published"))
     assert detected.status == "published-claim"
 
 
@@ -154,7 +154,7 @@ def test_a_noiseless_private_step_voids_crt():
 
 def test_unknown_mechanisms_name_the_nearest():
     with pytest.raises(UsageError, match="did you mean 'dpsgd'"):
-        guarantees("dpsdg", {}, Evidence(delta=DELTA))
+        guarantees("dpsdg", {"steps": {}}, Evidence(delta=DELTA))
 
 
 def test_evidence_round_trip_and_refusals():
@@ -168,3 +168,56 @@ def test_evidence_round_trip_and_refusals():
     for broken in ({**value, "delta": "1e-5"}, {**value, "missed_by_both": 2}, {**value, "order": "random"}):
         with pytest.raises(DataError):
             Evidence.from_json(broken)
+
+
+LIGHT = PoissonGaussian(0.02, 0.5)
+TWICE = {"redacted": {NonPrivate(("redacted",)): 100}, "private": {NOISY: 200}}
+LIGHTLY = {"redacted": {LIGHT: 100}, "private": {NOISY: 200}}
+
+
+def jft(phases, **evidence):
+    return {
+        (g.notion, g.unit, g.status): g
+        for g in guarantees("jft", phases, Evidence(delta=DELTA, redacted=False, unit="turn", **evidence))
+    }
+
+
+def test_jft_protects_what_is_detected_and_says_what_a_miss_costs():
+    found = jft(TWICE, groups=(("family", 3),))
+    second = compose({NOISY: 200}, "substitution").epsilon(DELTA)
+    (detected,) = [g for g in found.values() if "detects" in g.unit]
+    assert (detected.epsilon, detected.status) == (second, "proved")
+    rest = [g for g in found.values() if g is not detected]
+    assert {g.status for g in rest} == {"none"}
+    assert any("family" in g.unit for g in rest)
+    assert any("misses" in g.unit and "without noise" in g.reason for g in rest)
+
+
+def test_light_noise_bounds_a_miss_and_the_published_figure_is_an_estimate_below_the_bound():
+    labels = {"labelled": 200, "missed_by_pi": 20, "missed_by_both": 0}
+    found = list(jft(LIGHTLY, **labels).values())
+    (detected,) = [g for g in found if "detects" in g.unit]
+    (missed,) = [g for g in found if "misses" in g.unit]
+    drawn, published = [g for g in found if g.notion == "bayesian-confidentiality"]
+    assert missed.epsilon == compose({NOISY: 200, LIGHT: 100}, "substitution").epsilon(DELTA)
+    assert detected.epsilon < drawn.epsilon < missed.epsilon
+    assert (drawn.status, published.status) == ("conditional", "estimate")
+    assert published.epsilon < drawn.epsilon
+    assert published.relation == "add-remove"
+    assert "published" in published.theorem
+
+
+def test_a_noiseless_first_phase_puts_the_miss_rate_into_delta():
+    found = jft(TWICE, labelled=200, missed_by_pi=0, missed_by_both=0)
+    (drawn,) = [g for g in found.values() if g.notion == "bayesian-confidentiality"]
+    assert drawn.delta == pytest.approx(DELTA + drawn.detail["gamma"])
+    at = DELTA / (1 - drawn.detail["gamma"])
+    assert drawn.epsilon == pytest.approx(compose({NOISY: 200}, "substitution").epsilon(at), rel=1e-6)
+
+
+def test_phases_of_equal_noise_are_told_apart():
+    same = {"redacted": {NOISY: 100}, "private": {NOISY: 200}}
+    (detected,) = [g for g in jft(same).values() if "detects" in g.unit]
+    (missed,) = [g for g in jft(same).values() if "misses" in g.unit]
+    assert detected.epsilon == compose({NOISY: 200}, "substitution").epsilon(DELTA)
+    assert missed.epsilon == compose({NOISY: 300}, "substitution").epsilon(DELTA)

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from taciturn.errors import UsageError
 from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import PoissonGaussian
+from taciturn.privacy.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.theorems import (
     bayesian,
     bayesian_delta_reverse,
@@ -159,3 +159,21 @@ def test_the_papers_example():
     substitution = compose({PoissonGaussian(0.1, sigma): 100}, "substitution")
     assert bayesian(substitution, 0.1, 0.0, 8e-5).forward == pytest.approx(0.35, abs=0.01)
     assert bayesian_simple(1.0, 0.1) == pytest.approx(0.158565, abs=1e-6)
+
+
+@pytest.mark.parametrize("m", [0.0, 0.01, 0.3, 1.0])
+def test_the_average_over_a_miss_is_where_the_mixture_of_the_curves_meets_delta(m):
+    from taciturn.privacy.theorems import averaged
+
+    detected = compose({PoissonGaussian(0.02, 1.5): 100}, "substitution")
+    missed = compose({PoissonGaussian(0.02, 1.5): 100, PoissonGaussian(0.05, 0.8): 50}, "substitution")
+    epsilon, delta = averaged(detected, missed, m, 1e-4)
+    assert delta == 1e-4
+    mixture = (1 - m) * detected.delta(epsilon) + m * missed.delta(epsilon)
+    below = (1 - m) * detected.delta(0.999 * epsilon) + m * missed.delta(0.999 * epsilon)
+    assert mixture <= 1e-4 < below
+    raw = compose({PoissonGaussian(0.02, 1.5): 100, NonPrivate(("redacted",)): 5}, "substitution")
+    epsilon, delta = averaged(detected, raw, m, 1e-4)
+    assert delta == pytest.approx(1e-4 if m < 1e-4 else min(1e-4 + m, 1))
+    rest = (delta - m) / (1 - m) if m < 1 else 0.0
+    assert epsilon == (detected.epsilon(rest) if rest > 0 else math.inf)

@@ -11,7 +11,7 @@ from taciturn.cli.options import Json, assign
 
 
 def plan(
-    mechanism: Literal["crt", "dpsgd", "redacted", "sgd"],
+    mechanism: Literal["crt", "dpsgd", "jft", "redacted", "sgd"],
     corpus: Path,
     *,
     model: str = "lstm",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.calibrate import SMALLEST
+from taciturn.privacy.claims import accounted
 from taciturn.privacy.guarantee import round_up
 from taciturn.training.plan import ClipNoise, Plan
 
@@ -15,7 +16,7 @@ def planned_epsilon(plan: Plan, relation: str = "substitution") -> float | None:
     """ε of the whole plan at its target δ; None when the plan names no δ."""
     if plan.target.delta is None:
         return None
-    return compose(plan.events(), relation).epsilon(plan.target.delta)  # type: ignore[arg-type]
+    return compose(accounted(plan.mechanism, plan.events()), relation).epsilon(plan.target.delta)  # type: ignore[arg-type]
 
 
 def spent(plan: Plan) -> list[str]:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError, GuaranteeError, nearest
 from taciturn.privacy.accountant import accountant_name
-from taciturn.privacy.claims import guarantees, spent
+from taciturn.privacy.claims import accounted, guarantees, spent
 from taciturn.privacy.events import from_json as event_from_json
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee, from_number, to_number
@@ -112,9 +112,9 @@ def recompute(folder: Path) -> dict[str, Any]:
     if evidence.seeded_noise != seeded:
         raise DataError(f"{EVIDENCE}: seeded_noise is {evidence.seeded_noise}, but the plan's noise seed says {seeded}")
     counts = ledger.counts()
-    statements = guarantees(mechanism, counts, evidence)
+    statements = guarantees(mechanism, ledger.by_phase(), evidence)
     delta = float(target["delta"]) if target else evidence.delta
-    epsilon = spent(counts, relation, delta)
+    epsilon = spent(accounted(mechanism, counts), relation, delta)
     reasons = _reasons_against_release(statements, evidence, target, epsilon)
     return {
         "mechanism": mechanism,

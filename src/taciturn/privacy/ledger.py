@@ -111,6 +111,10 @@ class Ledger:
         self._file.truncate(end)
         self._file.seek(end)
 
+    def by_phase(self) -> dict[str, dict[Event, int]]:
+        """How often each event happened in each phase."""
+        return {name: self.counts(name) for name in dict.fromkeys(name for name, _ in self._counts)}
+
     def counts(self, phase: str | None = None) -> dict[Event, int]:
         """How often each event happened, in one phase or in all."""
         total: Counter[Event] = Counter()

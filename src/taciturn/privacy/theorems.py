@@ -159,6 +159,31 @@ class BayesianBound:
         return max(self.forward, self.reverse)
 
 
+def averaged(detected: Profile, missed: Profile, m: float, delta: float) -> tuple[float, float]:
+    """(ε, δ) of a secret that is missed with probability at most m, one coin for the whole run (guarantees.md §4.1b).
+
+    detected, missed: the curves of the two cases. By joint convexity δ(ε) ≤ (1 − m)·δ_detected(ε) + m·δ_missed(ε). Where
+    the missed case has no curve at all its δ is 1, and the statement is made at δ if m < δ, else at δ + m.
+    """
+    _probability("miss rate", m, closed=True)
+    _probability("delta", delta, closed=False)
+    if missed.reason is not None:
+        total = delta if m < delta else min(delta + m, 1 - 1e-12)
+        rest = (total - m) / (1 - m) if m < 1 else 0.0
+        return (detected.epsilon(min(rest, 1 - 1e-12)) if rest > 0 else math.inf), total
+
+    def enough(epsilon: float) -> bool:
+        return (1 - m) * detected.delta(epsilon) + m * missed.delta(epsilon) <= delta
+
+    low, high = 0.0, missed.epsilon(delta)
+    if not math.isfinite(high) or enough(low):
+        return (low if enough(low) else high), delta
+    while high - low > 1e-4 * max(1.0, high):
+        middle = (low + high) / 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high, delta
+
+
 def bayesian_simple(epsilon: float, gamma: float) -> float:
     """The paper's closed form log(1 + γ(e^ε − 1)), which goes with δ scaled by γ.
 

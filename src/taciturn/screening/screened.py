@@ -116,7 +116,7 @@ class ScreenedCorpus:
         After redaction a record changes if one of the secrets stands in its original text (letter case aside) and not each
         time exactly on a span that π masks and that survived the check; so a partly masked secret counts. Equal private
         records count once where the neighbours are deduplicated too: always in scopes "all" and "private"; in scope
-        "suspicious" if π_c marks something beside the secrets, for otherwise the copies of s(<MASK>) are no longer suspicious
+        "suspicious" if π_c marks something beside the secrets, else the copies of s(<MASK>) are no longer suspicious
         and all of them stay.
 
         Raises DataError when originals were not kept: redacted text alone cannot show a partly masked secret. UsageError
