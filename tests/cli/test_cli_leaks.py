@@ -9,7 +9,7 @@ ALLOWED = {"talk.jsonl", "canaries.json", "family.txt"}
 PRIVATE_FOLDERS = {"screened", "again", "checkpoints"}
 
 
-def test_no_secret_in_anything_written_or_said(story: Any) -> None:
+def test_p40_no_secret_in_anything_written_or_said(story: Any) -> None:
     secrets = story.secrets
     files = [
         path

@@ -169,7 +169,7 @@ def test_unicode_dashes_and_digits_hide_nothing(text: str) -> None:
     assert f"№ {text}!"[span.start : span.end] == text
 
 
-def test_overlapping_card_and_host_leave_no_remnant() -> None:
+def test_p16_overlapping_card_and_host_leave_no_remnant() -> None:
     from taciturn.screening.redact import redact
 
     masked = redact(["card 4151 3217 6243 3448.com"], policy("card", "domain"))[0].text

@@ -184,6 +184,6 @@ class TestCommand:
         assert run(["policies", "secrets"]) == 0
         assert policy("secrets").identity in capsys.readouterr().out
 
-    def test_an_unknown_name_is_a_usage_error(self, capsys: pytest.CaptureFixture[str]) -> None:
+    def test_p20_an_unknown_name_is_a_usage_error(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run(["policies", "uk"]) == 2
         assert "did you mean 'gb'" in capsys.readouterr().err

@@ -120,7 +120,7 @@ def published_claim(
     ε = min_λ (T·α(λ) + ln 1/δ)/λ at q = q_u·q_e·``sensitive_share`` (the share of sentences with a sensitive entity)
     and noise ``scale`` z. As λ stops at 64, no curve falls below ln(1/δ)/64, .18 at δ = 1e-5, where the published
     values sit. User-level curves of the paper are ``entity_rate`` = ``sensitive_share`` = 1. Its SEC values come out
-    to .01 at q_u = .0625, not at the .05 it names: .05 of all users, drawn from the 80 % that train.
+    to .01 at q_u = .0625, not at the .05 it names; our guess is that .05 of all users are drawn from the 80 % that train.
 
     >>> round(published_claim(0.05, 0.5, 0.01, 2.5, 100, 1e-5).epsilon, 2)
     0.18
