@@ -226,3 +226,16 @@ def test_boxes_of_the_standard_library_come_back(tmp_path_factory: pytest.TempPa
     found = list(read(path, text="body").items()) if any(b.strip() for _, b in expected) else []
     texts = [item.text.rstrip("\n") for item in found if isinstance(item, Document)]
     assert texts == [body.rstrip("\n") for _, body in expected if body.strip()]
+
+
+def test_screening_counts_attachments_apart_from_blank_lines(tmp_path: Path) -> None:
+    from taciturn.screening import policy, screen
+
+    message = EmailMessage()
+    message["From"], message["Subject"] = "dana@example.org", "numbers"
+    message.set_content("see the sheet, please")
+    message.add_attachment(b"\x00\x01", maintype="application", subtype="octet-stream", filename="a.bin")
+    (tmp_path / "a.eml").write_bytes(bytes(message))
+    (tmp_path / "b.jsonl").write_text('{"text": "hello"}\n\n')
+    screened = screen(read(*sorted(tmp_path.iterdir())), policy("email"), policy("conservative"))
+    assert (screened.counts.left_out, screened.counts.blank, screened.counts.documents) == (1, 1, 2)

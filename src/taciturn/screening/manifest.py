@@ -20,8 +20,8 @@ class _Frozen(BaseModel):
 class Counts(_Frozen):
     """Records, spans and what became of them. read == public + private + quarantined, always.
 
-    blank: lines and records of white space, skipped and not in ``read``. duplicates: removed copies, still in the part they
-    were in. suspicious: private records in whose redacted text π_c still marks something. skeletons: private records that
+    blank: lines and records of white space, skipped and not in ``read``. left_out: parts that are no text (attachments,
+    pictures of cards), skipped too. duplicates: removed copies, still in the part they were in. suspicious: private records in whose redacted text π_c still marks something. skeletons: private records that
     have one; skeletons_refused: those whose skeleton did not survive the per-record check. spans: maximal spans π found;
     spans_undetected_after_check: those of them for which Redact(s(x)) differs from Redact(s(<MASK>)).
     gold_missed_by_pi: labelled spans for which that equality fails (or that count as missed by both).
@@ -37,6 +37,7 @@ class Counts(_Frozen):
     private: int = 0
     quarantined: int = 0
     blank: int = 0
+    left_out: int = 0
     duplicates: int = 0
     suspicious: int = 0
     skeletons: int = 0

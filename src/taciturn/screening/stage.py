@@ -110,7 +110,7 @@ class Job:
                 if len(done.bad) < NAMED:
                     done.bad.append(item)
             elif isinstance(item, Blank):
-                done.counts["blank"] += 1
+                done.counts["left_out" if item.what else "blank"] += 1
 
 
 @dataclass(slots=True)
