@@ -74,7 +74,8 @@ def distributed(
 @contextmanager
 def _running(ray: Any, workers: int) -> Iterator[None]:
     ours = not ray.is_initialized()
-    with redirect_stdout(sys.stderr):  # Ray reports on standard output, between the lines of our results, until it is down
+    # Ray reports on standard output, between the lines of our results, until it is down.
+    with redirect_stdout(sys.stderr):
         if ours:
             os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing leaves this machine
             logging.getLogger("ray").setLevel(logging.ERROR)
