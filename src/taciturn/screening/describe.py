@@ -99,8 +99,8 @@ def _conditions(options: Options, policies: Policies, counts: Counts, labels: bo
         yield f"the secret is not in one of the {counts.skeletons_refused} records whose skeleton failed that check"
     if options.skeletons and counts.detector_failures:
         yield (
-            f"the secret is not in one of the {counts.detector_failures} records on which a detector did not finish: they have "
-            "no skeleton, and without the secret they might"
+            f"the secret is not in one of the {counts.detector_failures} records on which a detector did not finish: they "
+            "have no skeleton, and without the secret they might"
         )
 
 
