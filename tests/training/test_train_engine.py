@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from taciturn.models.tokens import Tokens, encode_all, mask_id
 from taciturn.privacy.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.ledger import Ledger
 from taciturn.text.document import MASK
+from taciturn.training import metrics
 from taciturn.training.engine import Options, fit
 from taciturn.training.metrics import Clock, Progress
 from taciturn.training.noise import SecretSource
@@ -142,19 +144,20 @@ def test_tokens_and_plan_must_agree(tmp_path: Path) -> None:
         fit(plan(public()), model(), TOKENIZER, {"public": short}, tmp_path, Options())
 
 
-def test_public_seconds_stand_still_in_private_phases(tmp_path: Path) -> None:
+def test_public_seconds_stand_still_in_private_phases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time since the start, written at a public step, would hold the sum of the private durations before it."""
-    import time
+    now = [0.0]
 
-    def slow_when_private(p: Progress) -> None:
-        if p.step.phase.private:
-            time.sleep(0.05)
+    def later(p: Progress) -> None:
+        now[0] += 100.0 if p.step.phase.private else 1.0
 
-    run(plan(public(1), private(steps=4), repeat=3), tmp_path, notify=slow_when_private)
+    monkeypatch.setattr(metrics, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    run(plan(public(1), private(steps=4), repeat=3), tmp_path, notify=later)
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     seconds = [row["seconds"] for row in rows if row["kind"] == "step" and row["phase"] == "public"]
     assert len(seconds) == 3
-    assert seconds[-1] < 0.3  # 12 private steps slept 0.6 s
+    assert now[0] == 12 * 100 + 3  # the whole run
+    assert seconds[-1] < 2 * 100 + 3  # showing a step takes time from the next one: twice that is a public one
 
 
 def test_time_left_and_speed_come_from_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
