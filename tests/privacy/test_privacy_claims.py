@@ -221,3 +221,9 @@ def test_phases_of_equal_noise_are_told_apart():
     (missed,) = [g for g in jft(same).values() if "misses" in g.unit]
     assert detected.epsilon == compose({NOISY: 200}, "substitution").epsilon(DELTA)
     assert missed.epsilon == compose({NOISY: 300}, "substitution").epsilon(DELTA)
+
+
+def test_where_nothing_holds_the_published_estimate_is_not_printed_either():
+    labels = {"labelled": 200, "missed_by_pi": 20, "missed_by_both": 0}
+    for fact in ({"seeded_noise": True}, {"dedup": "near"}, {"preprocessing": ("cleaned",)}):
+        assert {g.status for g in jft(LIGHTLY, **labels, **fact).values()} == {"none"}

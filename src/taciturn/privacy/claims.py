@@ -29,6 +29,7 @@ from taciturn.privacy.statements import (
     Counts,
     alignment,
     confidentiality,
+    faults,
     grouped,
     labelled_sample,
     miss_rates,
@@ -150,7 +151,7 @@ def _averaged(
         "averaged over the miss (guarantees.md §4.1b)", (*assumptions, labelled_sample(evidence, 1)), evidence,
         detail={"gamma": m}, reason=detected.reason,
     )  # fmt: skip
-    if first and missed.reason is None and 0 < m < 1:
+    if first and missed.reason is None and 0 < m < 1 and not faults(evidence) and not evidence.seeded_noise:
         thinned: dict[Event, int] = {
             replace(e, rate=e.rate * m): n for e, n in first.items() if isinstance(e, PoissonGaussian)
         }
