@@ -21,7 +21,7 @@ _WHERE = {
     "train": "taciturn.api",
     "audit": "taciturn.api",
     "report": "taciturn.api",
-    "verify": "taciturn.privacy.verify",
+    "verify": "taciturn.mechanisms.registry",
     "simulate": "taciturn.data.customersim",
 }
 __all__ = [
@@ -41,7 +41,7 @@ __all__ = [
 if TYPE_CHECKING:
     from taciturn.api import audit, plan, report, train
     from taciturn.data.customersim import simulate
-    from taciturn.privacy.verify import verify
+    from taciturn.mechanisms.registry import verify
     from taciturn.screening.pipeline import screen
     from taciturn.screening.policies import policy
     from taciturn.screening.screened import load as load_screened

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.certify import certify
+from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.models.evaluate import HeldOut
@@ -25,7 +26,6 @@ from taciturn.models.sequences import places
 from taciturn.models.tasks import encode_task, label_ids
 from taciturn.models.template import PLAIN, set_template
 from taciturn.models.tokens import encode, encode_all, mask_id
-from taciturn.privacy.verify import verify
 from taciturn.screening import policy, screen
 from taciturn.text.chat import FIRST, SECOND, head, join
 from taciturn.text.document import MASK, Document, Record

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from taciturn.errors import DataError, GuaranteeError
+from taciturn.mechanisms.registry import guarantees, verify
 from taciturn.privacy.certificate import Certificate, canonical, digest_of, issue, load_json, write_json
 from taciturn.privacy.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.verify import verify
 
 OPEN, NOISY = NonPrivate(("public", "skeletons")), PoissonGaussian(0.05, 2.0)
 PLAN = {
@@ -54,7 +54,7 @@ def make_run(folder, plan=PLAN, evidence=EVIDENCE):
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory):
     folder = make_run(tmp_path_factory.mktemp("run") / "r")
-    issue(folder, {"torch": "0"}).write(folder / "certificate.json")
+    issue(folder, guarantees, {"torch": "0"}).write(folder / "certificate.json")
     return folder
 
 
@@ -173,7 +173,7 @@ def test_steps_left_out_of_the_ledger_are_caught(run):
     fields = {m.field for m in verify(run / "certificate.json")}
     assert {"ledger_digest", "phase private", "spent.epsilon"} <= fields
     with pytest.raises(GuaranteeError, match="phase private"):
-        issue(run)
+        issue(run, guarantees)
 
 
 @pytest.mark.parametrize("name", ["plan.json", "evidence.json", "ledger.jsonl"])
@@ -201,7 +201,7 @@ def test_seeded_noise_is_not_for_release(tmp_path):
     seeded = {**PLAN, "seeds": {**PLAN["seeds"], "noise": 5}}
     evidence = Evidence.from_json({**EVIDENCE.to_json(), "seeded_noise": True})
     folder = make_run(tmp_path / "r", seeded, evidence)
-    certificate = issue(folder)
+    certificate = issue(folder, guarantees)
     assert certificate.seeded_noise
     assert not certificate.release
     assert "not for release" in certificate.reasons[0]
@@ -211,12 +211,12 @@ def test_seeded_noise_is_not_for_release(tmp_path):
     assert verify(folder / "certificate.json") == []
     write_json(folder / "evidence.json", EVIDENCE.to_json())
     with pytest.raises(DataError, match="noise seed"):
-        issue(folder)
+        issue(folder, guarantees)
 
 
 def test_more_spent_than_planned_fails(tmp_path):
     folder = make_run(tmp_path / "r", {**PLAN, "target": {"epsilon": 0.2, "delta": 8e-5}})
-    certificate = issue(folder)
+    certificate = issue(folder, guarantees)
     assert not certificate.release
     certificate.write(folder / "certificate.json")
     assert [m.field for m in verify(folder / "certificate.json")] == ["spent.epsilon"]
@@ -224,7 +224,7 @@ def test_more_spent_than_planned_fails(tmp_path):
 
 def test_verifying_imports_no_torch(run):
     code = (
-        "import sys; from taciturn.privacy.verify import verify; "
+        "import sys; from taciturn.mechanisms.registry import guarantees, verify; "
         f"assert verify({str(run / 'certificate.json')!r}) == []; "
         "assert not {'torch', 'transformers'} & set(sys.modules)"
     )

@@ -5,8 +5,8 @@ import math
 import pytest
 
 from taciturn.errors import DataError, UsageError
+from taciturn.mechanisms.registry import guarantees
 from taciturn.privacy.accountant import compose
-from taciturn.privacy.claims import guarantees
 from taciturn.privacy.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.evidence import Evidence
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from taciturn.mechanisms.registry import guarantees
 from taciturn.privacy.certificate import issue
 from taciturn.privacy.events import Event, NonPrivate, PoissonGaussian
 from taciturn.privacy.evidence import Evidence
@@ -127,7 +128,7 @@ def write_run(folder: Path, like: str, without: tuple[str, ...] = ()) -> Path:
             for _ in range(steps):
                 ledger.append(step, phase, event)
                 step += 1
-    certificate = issue(folder, {"torch": "2.13.0", "python": "3.11.9"})
+    certificate = issue(folder, guarantees, {"torch": "2.13.0", "python": "3.11.9"})
     certificate.write(folder / "certificate.json")
     for name in without:
         (folder / name).unlink()

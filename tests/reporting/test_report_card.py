@@ -6,7 +6,8 @@ import json
 from collections.abc import Callable
 from pathlib import Path
 
-from taciturn.reporting import RunView, card
+from taciturn.reporting import RunView, card, summary
+from taciturn.reporting.html import render as html
 
 
 def test_card_of_a_certified_and_audited_run(four: list[RunView], tmp_path: Path) -> None:
@@ -59,3 +60,22 @@ def test_a_name_cannot_add_markup(make_run: Callable[..., Path]) -> None:
     text = card.render(RunView.load(make_run("<img src=x> [a](b) | c")))
     assert "<img" not in text
     assert "[a](b)" not in text
+
+
+def test_a_classifier_is_told_by_its_accuracy(make_run: Callable[..., Path]) -> None:
+    folder = make_run("c")
+    rows = [json.loads(line) for line in (folder / "metrics.jsonl").read_text("utf-8").splitlines()]
+    told = [{**row, "accuracy": 0.75 + i / 1e4} if row["kind"] == "eval" else row for i, row in enumerate(rows)]
+    (folder / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in told), "utf-8")
+    run, last = RunView.load(folder), f"{told[-1]['accuracy']:.3f}"
+    assert f"Held-out accuracy: {last}.\n" in card.render(run)
+    assert "erplexity" not in card.render(run)
+    assert f"Held-out accuracy: {last}." in summary.verdict([run], ["c"])[1]
+    page = html([run])
+    assert f'<span class="big">{last}</span><span class="sub">accuracy</span>' in page
+    assert '<th scope="col" role="columnheader">Accuracy</th>' in page
+    other = RunView.load(make_run("lm"))
+    said = summary.verdict([run, other], ["c", "lm"])[1]
+    assert f"Held-out accuracy: {last} for c." in said
+    assert any(line.startswith("Held-out perplexity outside known secrets: ") and " for c" not in line for line in said)
+    assert "Perplexity or accuracy</th>" in html([run, other])

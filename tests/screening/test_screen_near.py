@@ -15,9 +15,9 @@ from scipy.stats import binom
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.certify import certify
+from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.verify import verify
 from taciturn.screening import ScreenedCorpus, clean, engines, near, policy, screen
 from taciturn.screening.clean import SINGLES, Cleaned, Source, left_out
 from taciturn.screening.near import Index, Near, candidate, rows

@@ -12,7 +12,7 @@ from tiny import VALID, plan, private, public, run
 from taciturn.cli import show
 from taciturn.models.evaluate import Utility
 from taciturn.training.engine import Options
-from taciturn.training.metrics import Progress
+from taciturn.training.metrics import Progress, rows
 from taciturn.training.plan import Step
 
 
@@ -92,3 +92,17 @@ def test_the_last_step_and_every_evaluation_get_a_line(monkeypatch: pytest.Monke
         "mail: step 4/1000 (public), loss 1.000, perplexity outside secrets 8.12, 0:01",
         "mail: step 1000/1000 (private), 12.5 records/s expected, ε 1.50 of 2, 0:02, 1:02:05 left",
     ]
+
+
+def test_a_classifier_shows_its_accuracy(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Utility(1.5, 8, 1.5, 8, 0.875)
+    at = progress(3, 1.0, private_step=False)
+    for terminal, says in ((False, "loss 1.000, accuracy 0.875, 0:01"), (True, "valid accuracy 0.875")):
+        said = on(monkeypatch, terminal)
+        with show.training("mail", 2) as notify:
+            notify(Progress(at.step, 1000, 1.0, 5, 1.0, found, None, 0.0, None))
+        assert says in said.getvalue()
+    (_, measured) = rows(Progress(at.step, 1000, 1.0, 5, 1.0, found), 1.0)
+    assert measured["accuracy"] == 0.875
+    (_, measured) = rows(Progress(at.step, 1000, 1.0, 5, 1.0, Utility(9.0, 1, 8.125, 1)), 1.0)
+    assert "accuracy" not in measured

@@ -17,6 +17,7 @@ from torch.utils.data import DataLoader, WeightedRandomSampler
 from taciturn.errors import GuaranteeError, Interrupted, MismatchError, UsageError
 from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.cost import against_target, planned_epsilon, running, spent
+from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.run import make_plan, train
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.accountant import compose
@@ -155,7 +156,7 @@ def test_p11_a_step_beyond_the_plan_is_refused_when_certifying(tmp_path: Path) -
     with Ledger.resume(tmp_path / "ledger.jsonl") as ledger:
         ledger.append(99, "private", next(e for e in ledger.counts() if isinstance(e, PoissonGaussian)))
     with pytest.raises(GuaranteeError, match=r"phase private: the plan says 8 ×"):
-        issue(tmp_path)
+        issue(tmp_path, guarantees)
 
 
 def test_p11_the_accountant_has_no_cap_of_its_own() -> None:

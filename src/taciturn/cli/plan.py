@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from cyclopts import Parameter
 
 from taciturn.cli.options import Json, assign
+from taciturn.mechanisms import MECHANISMS
 
 
 def plan(
-    mechanism: Literal["crt", "dpsgd", "jft", "redacted", "sgd"],
+    mechanism: Annotated[str, Parameter(help=f"one of {', '.join(MECHANISMS)}")],
     corpus: Path,
     *,
     model: str = "lstm",

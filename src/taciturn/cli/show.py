@@ -72,7 +72,7 @@ def training(label: str, target: float | None = None) -> Iterator[Callable[[Any]
         def notify(p: Any) -> None:
             nonlocal valid
             if p.utility is not None:
-                valid = f"valid {p.utility.perplexity_outside:.2f}"
+                valid = f"valid {measured(p.utility)}"
             progress.update(
                 task,
                 total=p.total,
@@ -141,6 +141,13 @@ def facts(p: Any, target: float | None) -> list[str]:
     return said
 
 
+def measured(utility: Any, of: str = "") -> str:
+    """Of held-out records: a classifier's accuracy, another model's perplexity, with ``of`` before it."""
+    if utility.accuracy is not None:
+        return f"accuracy {utility.accuracy:.3f}"
+    return f"{of}{utility.perplexity_outside:.2f}"
+
+
 def duration(seconds: float) -> str:
     """Hours, minutes and seconds.
 
@@ -166,7 +173,7 @@ def _lines(label: str, target: float | None) -> Callable[[Any], None]:
         last = p.seconds
         said = facts(p, target)
         if p.utility is not None:
-            said.append(f"perplexity outside secrets {p.utility.perplexity_outside:.2f}")
+            said.append(measured(p.utility, "perplexity outside secrets "))
         said.append(duration(p.seconds) + ("" if not p.left else f", {duration(p.left)} left"))
         talk.print(f"{label}: step {p.step.number + 1}/{p.total} ({p.step.phase.name}), {', '.join(said)}")
 

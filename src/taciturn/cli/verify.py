@@ -16,7 +16,7 @@ def verify(certificate: Path, *, json: Json = False) -> int:
 
     from taciturn.cli.show import as_json, out
     from taciturn.errors import UsageError
-    from taciturn.privacy.verify import verify as check
+    from taciturn.mechanisms.registry import verify as check
 
     if not certificate.is_file():
         raise UsageError(f"{certificate}: no such certificate; taciturn certify RUN writes one")

@@ -1,4 +1,17 @@
-"""Mechanisms: each is a configuration and a pure function from a screened corpus to a plan."""
+"""Mechanisms: each is a file with a configuration and two pure functions, from a screened corpus to a plan, and from what
+was run to what may be said of it."""
 
-MECHANISMS = ("crt", "dpsgd", "jft", "redacted", "sgd")
-"""Their names; the module of that name holds Config, plan and SUMMARY."""
+MECHANISMS = (
+    "crt",
+    "crt_residual",
+    "dpsgd",
+    "jft",
+    "redacted",
+    "selective_dpsgd",
+    "sgd",
+    "uedp",
+    "uedp-published",
+    "user_dp",
+)
+"""Their names. The module of that name (a dash is an underscore) holds SUMMARY, Config, plan and guarantees; units and facts
+too where it draws anything but records."""

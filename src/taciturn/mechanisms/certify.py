@@ -10,6 +10,7 @@ from pathlib import Path
 
 from taciturn.errors import UsageError
 from taciturn.mechanisms.recall import DEFAULT_CONFIDENCE, measured, read_recall
+from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.run import Run
 from taciturn.privacy.certificate import Certificate, issue, load_json
 from taciturn.privacy.evidence import Evidence
@@ -52,7 +53,7 @@ def certify(
     else:
         evidence = replace(evidence, confidence=confidence or DEFAULT_CONFIDENCE)
     write_text(folder / "evidence.json", json.dumps(evidence.to_json(), indent=1, sort_keys=True))
-    certificate = issue(folder, {name: version(name) for name in ("torch", "transformers", "numpy")})
+    certificate = issue(folder, guarantees, {name: version(name) for name in ("torch", "transformers", "numpy")})
     certificate.write(folder / "certificate.json")
     return certificate
 

@@ -50,8 +50,10 @@ class OptimiserConfig(Strict):
 
 
 class PublicSteps(Strict):
-    """Noiseless training: epochs over the readable text in shuffled minibatches."""
+    """Noiseless training: epochs over the readable text in shuffled minibatches. packed: batches are laid end to end and cut
+    into blocks of so many tokens, for which nothing is guaranteed; 0 for records as they are."""
 
+    packed: int = Field(0, ge=0)
     epochs: int = Field(3, ge=1)
     batch_size: int = Field(32, ge=1)
     optimiser: OptimiserConfig = OptimiserConfig(lr=1e-3, max_grad_norm=1.0)

@@ -3,38 +3,48 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Callable, Sequence
 
-from taciturn.privacy.accountant import compose
 from taciturn.privacy.calibrate import SMALLEST
-from taciturn.privacy.claims import accounted
+from taciturn.privacy.claims import spent as spent_by
+from taciturn.privacy.events import Relation
 from taciturn.privacy.guarantee import round_up
-from taciturn.training.plan import ClipNoise, Plan
+from taciturn.training.plan import Plan
 
 
-def planned_epsilon(plan: Plan, relation: str = "substitution") -> float | None:
-    """ε of the whole plan at its target δ; None when the plan names no δ."""
+def planned_epsilon(plan: Plan, relation: Relation | None = None) -> float | None:
+    """ε of the whole plan at its target δ, by its own relation or another; None when the plan names no δ."""
     if plan.target.delta is None:
         return None
-    return compose(accounted(plan.mechanism, plan.events()), relation).epsilon(plan.target.delta)  # type: ignore[arg-type]
+    return spent_by(plan.events(), relation or plan.relation, plan.target.delta, plan.group, plan.free)
 
 
 def spent(plan: Plan) -> list[str]:
     """The cost in words: one line per relation, and how it stands to the target."""
+    unit = next((phase.unit for phase in plan.phases if phase.private), "record")
     lines = []
-    for relation, what in (
-        ("substitution", "a record becomes another"),
-        ("add-remove", "a private record more or less"),
-    ):
+    for relation, what in _CHANGES[unit]:
         epsilon = planned_epsilon(plan, relation)
-        lines.append(f"{relation} ({what}): ε = {epsilon:.3f} at δ = {plan.target.delta:g}, unit record")
-    planned, sigmas = (
-        planned_epsilon(plan),
-        [p.rule.noise_multiplier for p in plan.phases if isinstance(p.rule, ClipNoise)],
-    )
+        said = what.format(k=plan.group)
+        lines.append(f"{relation} ({said}): ε = {epsilon:.3f} at δ = {plan.target.delta:g}, unit {_UNITS[unit]}")
+    planned, sigmas = planned_epsilon(plan), [phase.noise for phase in plan.phases if phase.private]
     if plan.target.epsilon is not None and planned is not None:
         lines.append(against_target(plan.target.epsilon, planned, sigmas))
     return lines
+
+
+_UNITS = {"record": "record", "residual": "record", "user": "user", "user-entity": "user and entity"}
+_RECORD: tuple[tuple[Relation, str], ...] = (
+    ("substitution", "a record becomes another"),
+    ("add-remove", "a private record more or less"),
+)
+_CHANGES: dict[str, tuple[tuple[Relation, str], ...]] = {
+    "record": _RECORD,
+    "residual": _RECORD[:1],
+    "user": (("add-remove", "a user more or less"),),
+    "user-entity": (("add-remove", "a user and an entity whose removal takes out {k} units"),),
+}
 
 
 def against_target(target: float, epsilon: float, sigmas: Sequence[float]) -> str:
@@ -69,7 +79,7 @@ def running(plan: Plan, marks: int = 12) -> Callable[[int], float | None]:
             return 0.0
         mark = at[bisect_left(at, n)]
         if mark not in known:
-            known[mark] = compose(events[:mark], "substitution").epsilon(delta)
+            known[mark] = spent_by(Counter(events[:mark]), plan.relation, delta, plan.group, plan.free)
         return known[mark]
 
     return epsilon

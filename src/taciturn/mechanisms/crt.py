@@ -7,23 +7,35 @@ steps, beside the paper's alternation; composition does not see the order.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Literal
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
+from taciturn.privacy.claims import Phases, merged
+from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.statements import PRIVATE_RECORD, RECORD, confidentiality, nothing, record_privacy
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import Part, Phase, Plain, Plan, Poisson, Shuffle, Target, epoch_steps
+from taciturn.training.plan import Fill, Part, Phase, Plain, Plan, Poisson, Shuffle, Target, epoch_steps
 
 SUMMARY = "plain steps on public text, DP-SGD on private records; confidentiality for every secret"
 
 
 class Config(Strict):
-    """public: the noiseless phase; private: the noised one. ``steps`` and ``epochs`` count the whole run."""
+    """public: the noiseless phase; private: the noised one. ``steps`` and ``epochs`` count the whole run. fill: what the
+    noiseless phase reads where a skeleton has a mask: nothing else, or tokens of the model as it was at the start
+    (public-model) or as it is (self); fill_loss: whether it learns them."""
 
+    fill: Literal["none", "public-model", "self"] = "none"
+    fill_loss: bool = False
     skeletons: bool = True
     schedule: Literal["public-first", "alternate"] = "public-first"
     public: PublicSteps = PublicSteps()
     private: PrivateSteps = PrivateSteps()
+
+
+_SOURCES: dict[str, Literal["initial", "self"]] = {"public-model": "initial", "self": "self"}
 
 
 def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
@@ -33,6 +45,7 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     n_private = len(screened.texts("private"))
     if not n_private:
         raise DataError("the screened corpus has no private record: CRT has nothing to protect; check the policies")
+    fill = None if config.fill == "none" else Fill(_SOURCES[config.fill], config.fill_loss)
     rounds = config.public.epochs if config.schedule == "alternate" else 1
     if config.private.steps % rounds:
         raise UsageError(f"private.steps = {config.private.steps} cannot be shared by {rounds} alternating rounds")
@@ -45,6 +58,8 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
         Plain(),
         config.public.epochs * epoch_steps(n_open, shuffle) // rounds,
         config.public.optimiser.build(),
+        fill=fill,
+        packed=config.public.packed,
     )
     private = Phase(  # line 7
         "private",
@@ -57,3 +72,14 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     )
     phases = (public, private) if n_open else (private,)
     return Plan("crt", phases, rounds, target, screened.key)
+
+
+def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
+    """Confidentially Redacted Training: noise on private records only (§3)."""
+    yield from confidentiality(merged(phases), evidence, conditional=not evidence.all_private)
+    unit = RECORD if evidence.all_private else PRIVATE_RECORD
+    if evidence.skeletons:
+        why = "the skeletons of private records are trained on without noise, so a record's presence may show"
+        yield nothing("dp", unit, "add-remove", evidence, why)
+    else:
+        yield from record_privacy(merged(phases), evidence, unit)

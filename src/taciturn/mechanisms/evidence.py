@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
+from typing import Any
 
 from taciturn.privacy.evidence import Evidence
 from taciturn.screening.describe import CLEANED
@@ -16,11 +18,22 @@ INVARIANT = ("documents", "read", "public", "private", "quarantined", "blank", "
 say, is not one of them."""
 
 
-def evidence(plan: Plan, screened: ScreenedCorpus) -> Evidence:
-    """The evidence of a run of ``plan`` on ``screened``; δ is the target's, else 1e-5."""
+PACKED = "records were packed into blocks, so no clip or mask is of one record"
+
+
+def evidence(
+    plan: Plan, screened: ScreenedCorpus, units: Mapping[str, float] | None = None, options: Any = None
+) -> Evidence:
+    """The evidence of a run of ``plan`` on ``screened``; δ is the target's, else 1e-5.
+
+    units: numbers about what is drawn as one. options: the mechanism's, of which ``selects`` and ``screened`` count.
+    """
     manifest, counts = screened.manifest, screened.counts
     reads = {part for phase in plan.phases for part in phase.reads}
     labelled = counts.gold_spans
+    preprocessing = [CLEANED[manifest.clean]] if manifest.clean in CLEANED else []
+    preprocessing += [PACKED] * any(phase.packed for phase in plan.phases)
+    screened_by_hand = getattr(options, "screened", None)
     return Evidence(
         delta=plan.target.delta or DEFAULT_DELTA,
         redacted="original" not in reads,
@@ -33,10 +46,13 @@ def evidence(plan: Plan, screened: ScreenedCorpus) -> Evidence:
         missed_by_pi=counts.gold_missed_by_pi if labelled else None,
         missed_by_both=counts.gold_missed_by_both if labelled else None,
         records_per_user=_records_per_user(plan, screened),
-        preprocessing=(CLEANED[manifest.clean],) if manifest.clean in CLEANED else (),
+        preprocessing=tuple(preprocessing),
         spans_not_stable=counts.spans_undetected_after_check,
         seeded_noise=plan.seeds.noise is not None,
         dial=manifest.miss_rate or None,
+        screened=None if screened_by_hand is None else (screened_by_hand.checked, screened_by_hand.missed),
+        units={name: float(value) for name, value in (units or {}).items()},
+        selects=bool(getattr(options, "selects", False)),
         counts={name: getattr(counts, name) for name in INVARIANT},
     )
 
@@ -44,7 +60,7 @@ def evidence(plan: Plan, screened: ScreenedCorpus) -> Evidence:
 def _records_per_user(plan: Plan, screened: ScreenedCorpus) -> int | None:
     """The most protected records one user has; None when the input names no users."""
     users, parts = screened.table["user"].to_pylist(), screened.table["part"].to_pylist()
-    everything = plan.mechanism != "crt"
+    everything = not any("private" in phase.reads for phase in plan.phases)
     held = Counter(
         u for u, part in zip(users, parts, strict=True) if u is not None and (everything or part == "private")
     )

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Literal
+
 from taciturn.mechanisms import sgd
+from taciturn.privacy.claims import Phases
+from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.statements import DETECTED, LOCAL, MISSED, STABLE, alignment, miss_rates, nothing, settle
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import Plan, Target
 
 SUMMARY = "ordinary training on redacted text; no protection for what the policy misses"
-Config = sgd.Config
+
+
+class Config(sgd.Config):
+    """treat: what stands where the policy found something, a mask or nothing (de-identification, UeDP VI.a)."""
+
+    treat: Literal["mask", "remove"] = "mask"
 
 
 def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     """One plain phase over the redacted text, nothing deduplicated."""
-    return sgd.plan(screened, config, target, name="redacted", reads="redacted")
+    return sgd.plan(
+        screened, config, target, name="redacted", reads="redacted" if config.treat == "mask" else "removed"
+    )
+
+
+def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
+    """Training on redacted text without noise: perfect where the policy sees, nothing where it does not (§3.1)."""
+    del phases
+    yield settle(
+        "confidentiality", DETECTED, "substitution", 0.0, 0.0, "Redaction (guarantees.md §3.1)",
+        (STABLE, LOCAL, *alignment(evidence)),
+        evidence, noisy=False, order_matters=True,
+    )  # fmt: skip
+    yield nothing(
+        "confidentiality", MISSED, "substitution", evidence,
+        "what the policy misses was trained on without noise", miss_rates(evidence),
+    )  # fmt: skip

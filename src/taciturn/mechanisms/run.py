@@ -14,21 +14,22 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import Any
 
 from taciturn.errors import DataError, GuaranteeError, MismatchError, UsageError
 from taciturn.mechanisms.config import existing, parse
+from taciturn.mechanisms.corpus import encoded, held_out, task_of
 from taciturn.mechanisms.cost import planned_epsilon, running
 from taciturn.mechanisms.evidence import evidence
-from taciturn.mechanisms.settings import RunConfig, TrainConfig, load_config, mechanism, save_config
+from taciturn.mechanisms.registry import mechanism
+from taciturn.mechanisms.settings import RunConfig, load_config, save_config
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.screening.screened import load as load_screened
 from taciturn.text.document import Record
 from taciturn.text.files import write_bytes, write_text
-from taciturn.text.readers import read
-from taciturn.text.segment import split
-from taciturn.training.plan import Phase, Plan, Seeds, Target
+from taciturn.training.plan import Plan, Seeds, Target
 
 DEFAULT_MAX_LENGTH = 512
 logger = logging.getLogger("taciturn")
@@ -78,6 +79,7 @@ def make_plan(config: RunConfig, screened: ScreenedCorpus, salt: bytes = b"") ->
     seeds = Seeds(config.seeds.model, config.seeds.data, None if isinstance(noise, str) else noise)
     made = module.plan(screened, options, Target(config.epsilon, config.delta))
     assert isinstance(made, Plan)
+    _reachable(made)
     blinded = hashlib.blake2b(made.corpus_key.encode(), key=salt, digest_size=16).hexdigest()
     return replace(made, corpus_key=blinded, model=config.model.build(), seeds=seeds, average=config.train.average)
 
@@ -137,7 +139,7 @@ def _train(
     if not cut:
         model.to(world.device)
     limit = plan.model.max_length or min(context_length(model) or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
-    data = {phase.name: _encoded(tokenizer, plan, phase, screened, limit) for phase in plan.phases}
+    data = {phase.name: encoded(tokenizer, plan, phase, screened, limit) for phase in plan.phases}
     for name, tokens in data.items():
         if tokens.truncated:
             logger.warning(
@@ -147,17 +149,32 @@ def _train(
         valid = held_out(config.train, screened.manifest.unit)
     if not resume:
         world.once(lambda: _begin(config, plan, screened, out))
+    module = mechanism(config.mechanism)
+    chosen = parse(module.Config, config.options, f"options of {config.mechanism}")
+    units = module.units(screened, chosen) if hasattr(module, "units") else {}
     options = Options(
         config.train.token_budget,
         config.train.checkpoint_steps,
         config.train.checkpoint_minutes,
         config.train.keep,
         config.train.evaluations,
-        HeldOut.of(tokenizer, valid, limit, **_task(plan)) if valid else None,
+        HeldOut.of(tokenizer, valid, limit, **task_of(plan)) if valid else None,
         config.train.tensorboard,
         config.train.shard,
     )
-    fit(plan, model, tokenizer, data, out, options, resume=resume, spent=running(plan), notify=notify, world=world)
+    fit(
+        plan,
+        model,
+        tokenizer,
+        data,
+        out,
+        options,
+        units=units,
+        resume=resume,
+        spent=running(plan),
+        notify=notify,
+        world=world,
+    )
     if cut:
         weights = gathered(model.state_dict(), world.leads)
         if world.leads:  # a model that is whole again
@@ -177,6 +194,7 @@ def _load(plan: Plan, tokenizer: Any) -> Any:
         plan.model.options,
         task=plan.model.task,
         labels=plan.model.labels,
+        prompt=task_of(plan)["prompt"],
         adapter=plan.model.lora,
         frozen=plan.model.frozen,
         gradient_checkpointing=plan.model.gradient_checkpointing,
@@ -185,37 +203,27 @@ def _load(plan: Plan, tokenizer: Any) -> Any:
 
 def _begin(config: RunConfig, plan: Plan, screened: ScreenedCorpus, out: Path) -> None:
     """Write what a run is, before its first step."""
+    module = mechanism(config.mechanism)
+    options = parse(module.Config, config.options, f"options of {config.mechanism}")
+    found = evidence(plan, screened, module.facts(screened, options) if hasattr(module, "facts") else {}, options)
     save_config(config, out / "run.toml")
     write_text(out / "plan.json", json.dumps(plan.to_json(), indent=1, sort_keys=True))
-    write_text(out / "evidence.json", json.dumps(evidence(plan, screened).to_json(), indent=1, sort_keys=True))
-
-
-def _encoded(tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, limit: int) -> Any:
-    """The records of a phase as `taciturn.models.tokens.Tokens`."""
-    from taciturn.models.tasks import encode_task
-
-    texts = [text for part in phase.reads for text in screened.texts(part)]
-    labels = [label for part in phase.reads for label in screened.labels(part)]
-    return encode_task(tokenizer, texts, limit, labels=labels, **_task(plan))
-
-
-def _task(plan: Plan) -> dict[str, Any]:
-    model = plan.model
-    return {"task": model.task, "names": model.labels, "loss_on": model.loss_on, "seed": plan.seeds.data}
-
-
-def held_out(config: TrainConfig, unit: Any) -> list[Record]:
-    """The validation records a configuration names, at most ``valid_limit`` of them."""
-    if not config.valid:
-        return []
-    how = {"chat": config.valid_chat, "text_pair": config.valid_text_pair, "label": config.valid_label}
-    documents = read(*config.valid, text=config.valid_text, **how).documents()
-    records = [record for document in documents for record in split(document, unit)]
-    return records[: config.valid_limit]
+    write_text(out / "evidence.json", json.dumps(found.to_json(), indent=1, sort_keys=True))
 
 
 def _public_texts(plan: Plan, screened: ScreenedCorpus) -> list[str]:
     return screened.texts("public") if plan.model.tokenizer.startswith("bpe:") else []
+
+
+def _reachable(plan: Plan) -> None:
+    """Refuse a target that no noise can keep: what the policy misses is in what is read plainly."""
+    if plan.target.epsilon is None or planned_epsilon(plan) != inf:
+        return
+    plainly = sorted({part for phase in plan.phases if not phase.private for part in phase.reads})
+    raise GuaranteeError(
+        f"{plan.mechanism} reads {' and '.join(plainly)} text without noise, so a secret that the policy misses costs ε = ∞ "
+        "and no target can be kept: leave epsilon out, or choose a mechanism with noise on all that may hold secrets"
+    )
 
 
 def _within_target(plan: Plan) -> None:

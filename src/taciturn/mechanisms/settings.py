@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import tomllib
-from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import tomli_w
-from pydantic import Field
+from pydantic import Field, model_validator
 
-from taciturn.errors import UsageError, nearest
-from taciturn.mechanisms import MECHANISMS
+from taciturn.errors import UsageError
 from taciturn.mechanisms.config import Strict, existing, parse
+from taciturn.mechanisms.registry import mechanism
 from taciturn.models.lora import ALL, Lora
+from taciturn.models.prompt import Prompt
 from taciturn.text.files import write_text
 from taciturn.training.plan import Model
 
@@ -39,14 +39,15 @@ class ModelConfig(Strict):
     options: fields of the model's configuration. labels: the classes of task classify. lora: a table, empty for the
     defaults, trains an adapter instead of the model. frozen: patterns of parameter names that stay as they are.
     chat_template: auto (the tokenizer's own), plain (contents joined by line ends) or a file with a Jinja template.
-    loss_on: what counts in a conversation, all of it or what the assistant says.
+    loss_on: what counts in a conversation, all of it or what the assistant says. prompt, words: of task prompt, a template
+    with {text}, {mask} and for pairs {second}, and the word of each label; see :class:`taciturn.models.prompt.Prompt`.
     """
 
     name: str
     tokenizer: str = "auto"
     max_length: int | None = Field(None, ge=3)
     options: dict[str, Any] = Field(default_factory=dict)
-    task: Literal["causal", "classify", "masked"] = "causal"
+    task: Literal["causal", "classify", "masked", "prompt"] = "causal"
     labels: tuple[str, ...] = ()
     lora: LoraConfig | None = None
     frozen: tuple[str, ...] = ()
@@ -54,6 +55,22 @@ class ModelConfig(Strict):
     gradient_checkpointing: bool = False
     chat_template: str = "auto"
     loss_on: Literal["all", "assistant"] = "all"
+    prompt: str | None = None
+    words: dict[str, str] | None = None
+
+    @model_validator(mode="after")
+    def _prompted(self) -> Self:
+        given = self.prompt is not None, self.words is not None
+        if any(given) != (self.task == "prompt") or any(given) != all(given):
+            raise ValueError("prompt and words belong to task prompt, which needs both")
+        if self.prompt is not None and self.words is not None:
+            try:
+                names = Prompt(self.prompt, self.words).names
+            except UsageError as error:
+                raise ValueError(str(error)) from None
+            if self.labels and self.labels != names:
+                raise ValueError("labels: of task prompt they are the keys of words; leave them out")
+        return self
 
     def build(self) -> Model:
         lora = None if self.lora is None else self.lora.build()
@@ -106,13 +123,6 @@ class RunConfig(Strict):
     options: dict[str, Any] = Field(default_factory=dict)
     seeds: SeedsConfig = SeedsConfig()
     train: TrainConfig = TrainConfig()
-
-
-def mechanism(name: str) -> Any:
-    """The module of a mechanism: Config, plan, SUMMARY."""
-    if name not in MECHANISMS:
-        raise UsageError(f"unknown mechanism {name!r}: {nearest(name, MECHANISMS)}")
-    return import_module(f"taciturn.mechanisms.{name}")
 
 
 def load_config(path: Path) -> RunConfig:

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from taciturn.mechanisms.config import PublicSteps
+from taciturn.privacy.claims import Phases
+from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.statements import SECRET, nothing
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import Part, Phase, Plain, Plan, Shuffle, Target, epoch_steps
 
@@ -20,5 +26,13 @@ def plan(
     records = len(screened.texts(reads))
     sampler = Shuffle(config.batch_size)
     steps = config.epochs * epoch_steps(records, sampler)
-    phase = Phase("plain", (reads,), records, sampler, Plain(), steps, config.optimiser.build())
+    phase = Phase("plain", (reads,), records, sampler, Plain(), steps, config.optimiser.build(), packed=config.packed)
     return Plan(name, (phase,), 1, target, screened.key)
+
+
+def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
+    """Training on raw text without noise."""
+    del phases
+    yield nothing(
+        "confidentiality", SECRET, "substitution", evidence, "the text was trained on as it is, without noise"
+    )

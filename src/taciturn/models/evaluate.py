@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from taciturn.models.loss import Batch, collate, microbatches, token_losses
+from taciturn.models.loss import Batch, class_logits, collate, microbatches, token_losses
 from taciturn.models.sequences import places
 from taciturn.models.tasks import encode_task
 from taciturn.models.tokens import Tokens, mask_id
@@ -102,7 +102,7 @@ def _classified(model: Any, batch: Batch) -> tuple[float, int, int]:
     """(Σ −log p(label), how many labels, how many are the likeliest class) of a batch."""
     assert batch.labels is not None
     with torch.no_grad():
-        logits = model(input_ids=batch.input_ids, attention_mask=batch.attention).logits.float()
+        logits = class_logits(model, batch)
     nll = torch.nn.functional.cross_entropy(logits, batch.labels, ignore_index=-1, reduction="sum")
     return float(nll), int((batch.labels >= 0).sum()), int((logits.argmax(-1) == batch.labels).sum())
 

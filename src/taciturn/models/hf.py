@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 import transformers
@@ -15,10 +15,14 @@ from transformers.utils import logging
 
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.models import lora
+from taciturn.models.prompt import Prompt
 from taciturn.models.source import AUTO, Task, is_random, published_model, random_model
 from taciturn.models.tokens import save_tokenizer
 
 logging.disable_progress_bar()  # one display per run: taciturn's own
+
+KEPT = "taciturn_prompt"
+"""The field of a saved configuration that holds a prompt."""
 
 
 def load_model(
@@ -27,8 +31,9 @@ def load_model(
     seed: int = 0,
     overrides: Mapping[str, Any] | None = None,
     *,
-    task: Task = "causal",
+    task: Task | Literal["prompt"] = "causal",
     labels: Sequence[str] = (),
+    prompt: Prompt | None = None,
     adapter: lora.Lora | None = None,
     frozen: Sequence[str] = (),
     gradient_checkpointing: bool = False,
@@ -36,13 +41,22 @@ def load_model(
     """A model ready to train, in float32.
 
     spec: ``lstm`` or ``awd-lstm``, ``*.json`` (a `transformers` config: random weights), a folder, a hub name, or a GGUF
-    file. overrides: fields of its configuration. labels: the classes, for task ``classify``. frozen: patterns of parameter
-    names that are not trained. Raises UsageError for a model, option or pattern that does not fit.
+    file. overrides: fields of its configuration. labels: the classes, for task ``classify``. Task ``prompt`` is a masked
+    language model if the tokenizer has a mask token, else a causal one; prompt: what is kept in its configuration for
+    :func:`saved_task`. frozen: patterns of parameter names that are not trained. Raises UsageError for a model, option or
+    pattern that does not fit.
 
     The embedding grows when `<MASK>` is new to the tokenizer, and its row starts as the mean of the others, so an
     untrained mask does not look like a rare word. A masked model keeps its own mask token beside it: that one is what it
     learns to fill in, `<MASK>` is what stays hidden. Padding needs no token of its own anywhere.
     """
+    if task == "prompt":
+        more: dict[str, Any] = {
+            "adapter": adapter,
+            "frozen": frozen,
+            "gradient_checkpointing": gradient_checkpointing,
+        }
+        return _answering(spec, tokenizer, seed, overrides, prompt, **more)
     torch.manual_seed(seed)
     if is_random(spec):
         if adapter is not None:
@@ -59,6 +73,22 @@ def load_model(
     freeze(model, frozen)
     if gradient_checkpointing:
         checkpoint_activations(model)
+    return model
+
+
+def _answering(
+    spec: str, tokenizer: Any, seed: int, overrides: Mapping[str, Any] | None, prompt: Prompt | None, **more: Any
+) -> Any:
+    """A language model that answers prompts."""
+    kind: Task = "causal" if tokenizer.mask_token_id is None else "masked"
+    try:
+        model = load_model(spec, tokenizer, seed, overrides, task=kind, **more)
+    except UsageError as error:
+        has = "no mask token" if kind == "causal" else "a mask token"
+        raise UsageError(f"task prompt: the tokenizer has {has}, so a {kind} model is wanted: {error}") from error
+    if prompt is not None:
+        kept = {"template": prompt.template, "labels": list(prompt.words), "words": list(prompt.words.values())}
+        setattr(model.config, KEPT, kept)
     return model
 
 
@@ -133,7 +163,7 @@ def load_adapted(folder: Path) -> Any:
     """The base and the adapter of a folder written by :func:`export`, put together again."""
     config = _config(folder)
     task = task_of(config)
-    labels = list(config.id2label.values()) if task == "classify" else ()
+    labels = _labels(config) if task == "classify" else ()
     base, _ = published_model(lora.base_of(folder / "adapter"), None, task, labels)
     grow(base, transformers.AutoTokenizer.from_pretrained(str(folder / "adapter")))
     return lora.attach(base, folder / "adapter")
@@ -143,6 +173,22 @@ def task_of(config: Any) -> Task:
     """What a saved model does, from the class it was saved as."""
     name = (config.architectures or [""])[0]
     return "classify" if "SequenceClassification" in name else "masked" if "MaskedLM" in name else "causal"
+
+
+def saved_task(config: Any) -> dict[str, Any]:
+    """What :func:`taciturn.models.tasks.encode_task` needs to know to use a saved model as it was trained."""
+    if kept := getattr(config, KEPT, None):
+        return {
+            "task": "prompt",
+            "prompt": Prompt(kept["template"], dict(zip(kept["labels"], kept["words"], strict=True))),
+        }
+    task = task_of(config)
+    return {"task": task, "names": _labels(config)} if task == "classify" else {"task": task}
+
+
+def _labels(config: Any) -> tuple[str, ...]:
+    """The classes in the order of the logits; a configuration's file sorts its numbers as words."""
+    return tuple(config.id2label[i] for i in range(config.num_labels))
 
 
 def _config(folder: Path) -> Any:

@@ -19,13 +19,18 @@ from taciturn.models.tokens import Tokens, encode_all, mask_id
 class Batch:
     """input_ids, attention, targets, weights: all [B, T]. targets[:, t] is what the logits at t predict, weights how much
     that counts (0: not scored); for a causal model the last column is empty. labels: [B] for classification, −1 where a
-    record is not scored; then targets and weights are not read."""
+    record is not scored; then targets and weights are not read. segments: [B, T], which text of a pair a token belongs to.
+    at, words: of records put in a prompt, the position whose logits answer, [B], and what may be answered, ids [B, classes].
+    """
 
     input_ids: Tensor
     attention: Tensor
     targets: Tensor
     weights: Tensor
     labels: Tensor | None = None
+    segments: Tensor | None = None
+    at: Tensor | None = None
+    words: Tensor | None = None
 
     def __len__(self) -> int:
         return int(self.input_ids.shape[0])
@@ -38,21 +43,28 @@ def collate(tokens: Tokens, rows: NDArray[np.int64], mask: int, device: torch.de
     width = max(int(lengths.max()), 2)
     ids = np.zeros((len(rows), width + 1), np.int64)
     scored = np.zeros((len(rows), width + 1), np.float32)
+    segments = None if tokens.segments is None else np.zeros((len(rows), width), np.int64)
     for b, row in enumerate(rows):
         sequence = tokens[row]
         ids[b, : len(sequence)] = sequence
         scored[b, : len(sequence)] = tokens.targets(int(row), mask)
+        if segments is not None and tokens.segments is not None:
+            segments[b, : len(sequence)] = tokens.segments[tokens.offsets[row] : tokens.offsets[row + 1]]
     attention = np.arange(width)[None, :] < lengths[:, None]
     shown, wanted, weights = ids[:, :-1], ids[:, 1:], scored[:, 1:]
     if tokens.masking is not None:
         wanted = shown
         shown, weights = tokens.masking.hide(shown, scored[:, :-1], rows)
+    answers = tokens.answers
     return Batch(
         torch.from_numpy(shown).to(device),
         torch.from_numpy(attention.astype(np.int64)).to(device),
         torch.from_numpy(wanted).to(device),
         torch.from_numpy(weights).to(device),
         None if tokens.labels is None else torch.from_numpy(tokens.labels[rows]).to(device),
+        None if segments is None else torch.from_numpy(segments).to(device),
+        None if answers is None else torch.from_numpy(answers.at[rows]).to(device),
+        None if answers is None else torch.from_numpy(answers.words).to(device).expand(len(rows), -1),
     )
 
 
@@ -122,19 +134,41 @@ class CrossEntropy(torch.autograd.Function):
         return z.view(shape), None, None
 
 
+def run_model(model: Any, batch: Batch) -> Tensor:
+    """The logits of a batch, [B, T, V] or of a classifier [B, classes]; a model that knows one kind of segment, or none,
+    is not told which text a token belongs to."""
+    more = {}
+    if batch.segments is not None and (getattr(model.config, "type_vocab_size", None) or 0) > 1:
+        more = {"token_type_ids": batch.segments}
+    logits: Tensor = model(input_ids=batch.input_ids, attention_mask=batch.attention, **more).logits
+    return logits
+
+
+def class_logits(model: Any, batch: Batch) -> Tensor:
+    """A classifier's logits, or of a language model those of the labels' words where the prompt is answered:
+    [B, classes], float32."""
+    logits = run_model(model, batch)
+    if batch.at is not None and batch.words is not None:
+        logits = logits[torch.arange(len(batch), device=logits.device), batch.at].gather(1, batch.words)
+    elif logits.dim() == 3:  # a pass of nothing that is scored has no place where it is answered
+        logits = logits[:, 0]
+    return logits.float()
+
+
 def record_losses(model: Any, batch: Batch) -> Tensor:
     """Σ over a record's targets of weight · −log p(target), [B]; for classification −log p(label), 0 where there is none.
     Differentiable once (the logits are consumed)."""
-    logits = model(input_ids=batch.input_ids, attention_mask=batch.attention).logits
     if batch.labels is not None:
-        return torch.nn.functional.cross_entropy(logits.float(), batch.labels, reduction="none", ignore_index=-1)
+        logits = class_logits(model, batch)
+        return torch.nn.functional.cross_entropy(logits, batch.labels, reduction="none", ignore_index=-1)
+    logits = run_model(model, batch)
     return CrossEntropy.apply(logits, batch.targets, batch.weights)  # type: ignore[no-any-return]
 
 
 def token_losses(model: Any, batch: Batch) -> Tensor:
     """−log p of every target, [B, T]; positions that are not targets are 0. For evaluation and attacks."""
     with torch.no_grad():
-        logits = model(input_ids=batch.input_ids, attention_mask=batch.attention).logits
+        logits = run_model(model, batch)
         nll = torch.empty_like(batch.weights)
         for b in range(len(batch)):  # row by row: a float32 copy of [B, T, V] would double the memory
             z = logits[b].float()

@@ -8,7 +8,8 @@ nothing but `<MASK>` has no target at all (docs/guarantees.md, "Preprocessing": 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +19,14 @@ from taciturn.models.chat import ChatCoder, LossOn
 from taciturn.text.chat import OPEN, pair, structured
 from taciturn.text.document import MASK
 
-Sequenced = tuple[NDArray[np.int32], NDArray[np.bool_] | None]
-"""Ids, and which are scored (None: as :func:`targets` says)."""
+
+class Sequenced(NamedTuple):
+    """ids, and which are scored (None: as :func:`targets` says). segments: which text of a pair each id belongs to, 0 or 1,
+    as the tokenizer says; None where there is one text. All [T]."""
+
+    ids: NDArray[np.int32]
+    scored: NDArray[np.bool_] | None = None
+    segments: NDArray[np.int8] | None = None
 
 
 def mask_id(tokenizer: Any) -> int:
@@ -67,13 +74,13 @@ def sequences(
         if sorted_out["chat"] and coder is None:
             coder = ChatCoder.of(tokenizer, loss_on)
         streams: dict[str, Iterator[Sequenced]] = {
-            "chat": iter(()) if coder is None else coder.encode(sorted_out["chat"]),
+            "chat": iter(()) if coder is None else (Sequenced(*coded) for coded in coder.encode(sorted_out["chat"])),
             "pair": _pairs(tokenizer, sorted_out["pair"]),
             "text": _plain(tokenizer, sorted_out["text"], chunk),
         }
         for kind in kinds:
-            ids, scored = next(streams[kind])
-            yield ids, targets(ids, mask) if scored is None else scored
+            coded = next(streams[kind])
+            yield coded if coded.scored is not None else coded._replace(scored=targets(coded.ids, mask))
 
 
 def _kind(text: str) -> str:
@@ -83,25 +90,24 @@ def _kind(text: str) -> str:
 def _pairs(tokenizer: Any, texts: Sequence[str]) -> Iterator[Sequenced]:
     if not texts:
         return
-    start, middle, end = _frame(tokenizer)
+    frame = Frame.of(tokenizer)
     both = [found for text in texts if (found := pair(text)) is not None]
-    sides = iter(_bodies(tokenizer, [side.content if side else "" for found in both for side in found]))
+    sides = iter(bodies(tokenizer, [side.content if side else "" for found in both for side in found]))
     for _, second in both:
         a, b = next(sides), next(sides)
-        ids = [*start, *a, *middle, *b, *end] if second else [*start, *a, *end]
-        yield np.asarray(ids, np.int32), None
+        yield frame.around(a, b if second else None)
 
 
 def _plain(tokenizer: Any, texts: Sequence[str], chunk: int) -> Iterator[Sequenced]:
     start, end = start_id(tokenizer), end_id(tokenizer)
     for first in range(0, len(texts), chunk):
         some = texts[first : first + chunk]
-        for text, ids in zip(some, _bodies(tokenizer, some), strict=True):
+        for text, ids in zip(some, bodies(tokenizer, some), strict=True):
             close = [end] if text.replace(MASK, "") else []
-            yield np.asarray([start, *ids, *close], np.int32), None
+            yield Sequenced(np.asarray([start, *ids, *close], np.int32))
 
 
-def _bodies(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
+def bodies(tokenizer: Any, texts: Sequence[str]) -> list[list[int]]:
     """The ids of each text. Nothing is a special token but `<MASK>`, and a word beside one is coded as it is elsewhere."""
     coded: list[list[int]] = tokenizer(
         ["" if MASK in text else text for text in texts],
@@ -139,17 +145,45 @@ def _piecewise(tokenizer: Any, text: str) -> list[int]:
     return [i for stretch in coded for i in (mask, *stretch)][1:]
 
 
-def _frame(tokenizer: Any) -> tuple[list[int], list[int], list[int]]:
-    """The special ids a tokenizer puts before, between and after two texts; start and ends where it has no pairs."""
-    coded = tokenizer("a", "b", verbose=False)
-    owners = coded.sequence_ids(0)
-    if None not in owners:
-        return [start_id(tokenizer)], [end_id(tokenizer)], [end_id(tokenizer)]
-    first, second = owners.index(0), owners.index(1)
-    ids = coded["input_ids"]
-    last = len(owners) - owners[::-1].index(1)
-    middle = [i for i, owner in zip(ids[first:second], owners[first:second], strict=True) if owner is None]
-    return list(ids[:first]), middle, list(ids[last:])
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """The special ids a tokenizer puts before, between and after two texts; start and ends where it has no pairs.
+
+    segments: which text each of start, first text, middle, second text and end belongs to, 0 or 1; None where the tokenizer
+    gives a model no such ids.
+    """
+
+    start: list[int]
+    middle: list[int]
+    end: list[int]
+    segments: tuple[list[int], int, list[int], int, list[int]] | None
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> Frame:
+        coded = tokenizer("a", "b", verbose=False)
+        owners, ids, segments = coded.sequence_ids(0), coded["input_ids"], coded.get("token_type_ids")
+        if None not in owners:
+            end = end_id(tokenizer)
+            return cls([start_id(tokenizer)], [end], [end], None)
+        first, second = owners.index(0), owners.index(1)
+        last = len(owners) - owners[::-1].index(1)
+        between = [at for at in range(first, second) if owners[at] is None]
+        sides = None
+        if segments is not None:
+            middle = [segments[at] for at in between]
+            sides = (list(segments[:first]), segments[first], middle, segments[second], list(segments[last:]))
+        return cls(list(ids[:first]), [ids[at] for at in between], list(ids[last:]), sides)
+
+    def around(self, first: list[int], second: list[int] | None) -> Sequenced:
+        """The sequence of two texts, or of one alone where the second is None."""
+        if second is None:
+            return Sequenced(np.asarray([*self.start, *first, *self.end], np.int32))
+        ids = np.asarray([*self.start, *first, *self.middle, *second, *self.end], np.int32)
+        if self.segments is None:
+            return Sequenced(ids)
+        start, a, middle, b, end = self.segments
+        segments = [*start, *[a] * len(first), *middle, *[b] * len(second), *end]
+        return Sequenced(ids, None, np.asarray(segments, np.int8))
 
 
 def places(tokenizer: Any, text: str) -> NDArray[np.int64]:
@@ -165,7 +199,8 @@ def places(tokenizer: Any, text: str) -> NDArray[np.int64]:
     if found is None:
         close = 1 if text.replace(MASK, "") else 0
         return np.concatenate([_nowhere(1), _body_places(tokenizer, blind, text, 0), _nowhere(close)])
-    start, middle, end = (_nowhere(len(ids)) for ids in _frame(tokenizer))
+    frame = Frame.of(tokenizer)
+    start, middle, end = (_nowhere(len(ids)) for ids in (frame.start, frame.middle, frame.end))
     sides = [_body_places(tokenizer, blind, side.content, side.start) for side in found if side]
     return np.concatenate([start, sides[0], *(part for side in sides[1:] for part in (middle, side)), end])
 

@@ -1,4 +1,4 @@
-"""Records as the data of a task: a language model's, a classifier's, or a masked language model's."""
+"""Records as the data of a task: a language model's, a classifier's (by a head or a prompt), a masked language model's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from taciturn.errors import DataError, UsageError
 from taciturn.models.chat import LossOn
 from taciturn.models.masking import Masking
-from taciturn.models.tokens import Tokens, encode_all, mask_id
+from taciturn.models.prompt import Answers, Prompt, PromptCoder, refuse_pairs
+from taciturn.models.tokens import Tokens, encode_all, joined, mask_id
 from taciturn.text.document import MASK
 
 NONE = -1
@@ -46,20 +47,40 @@ def encode_task(
     texts: Sequence[str],
     max_length: int | None = None,
     *,
-    task: Literal["causal", "classify", "masked"] = "causal",
+    task: Literal["causal", "classify", "masked", "prompt"] = "causal",
     labels: Sequence[str | None] = (),
     names: Sequence[str] = (),
     loss_on: LossOn = "all",
     seed: int = 0,
+    prompt: Prompt | None = None,
 ) -> Tokens:
-    """Records coded for ``task``. labels: one a record, and names: the classes, for "classify". loss_on: what counts in a
-    conversation. seed: of what "masked" hides.
+    """Records coded for ``task``. labels: one a record, for "classify" and "prompt". names: the classes, for "classify"; a
+    prompt has its own. loss_on: what counts in a conversation. seed: of what "masked" hides.
 
-    Raises what :func:`taciturn.models.tokens.encode_all`, :func:`label_ids` and :meth:`Masking.of` raise.
+    Raises what :func:`taciturn.models.tokens.encode_all`, :func:`label_ids`, :meth:`Masking.of` and
+    :class:`taciturn.models.prompt.PromptCoder` raise.
     """
+    if task == "prompt":
+        if prompt is None:
+            raise UsageError("task prompt needs model.prompt and model.words")
+        return _prompted(tokenizer, prompt, texts, max_length, label_ids(texts, labels, prompt.names))
     tokens = encode_all(tokenizer, texts, max_length, loss_on=loss_on)
     if task == "classify":
         return replace(tokens, labels=label_ids(texts, labels, names))
     if task == "masked":
         return replace(tokens, masking=Masking.of(tokenizer, (mask_id(tokenizer),), seed))
     return tokens
+
+
+def _prompted(
+    tokenizer: Any, prompt: Prompt, texts: Sequence[str], max_length: int | None, labels: NDArray[np.int64]
+) -> Tokens:
+    """Each text in its prompt."""
+    refuse_pairs(prompt, texts)
+    coder = PromptCoder.of(tokenizer, prompt)
+    parts, at, truncated = [], [], 0
+    for ids, place, cut in coder.encode(texts, max_length):
+        parts.append(ids)
+        at.append(place)
+        truncated += cut
+    return replace(joined(parts, truncated), labels=labels, answers=Answers(np.asarray(at, np.int64), coder.words))

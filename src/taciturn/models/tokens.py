@@ -14,6 +14,7 @@ from taciturn.errors import UsageError, nearest
 from taciturn.models.chat import LossOn
 from taciturn.models.gguf import locate
 from taciturn.models.masking import Masking
+from taciturn.models.prompt import Answers
 from taciturn.models.sequences import end_id, mask_id, sequences, start_id, targets
 from taciturn.text.chat import contents, structured
 from taciturn.text.document import MASK
@@ -43,6 +44,9 @@ class Tokens:
 
     scored: which of ``flat`` are targets, None where :func:`targets` says so for every sequence. labels: [records], the
     class of each, −1 for none. masking: how tokens are hidden, for masked language modelling. truncated: how many were cut.
+    segments: of ``flat``, which text of a pair a token belongs to, 0 or 1; None where there are no pairs. answers: where
+    records put in a prompt are answered, and by which words.
+    sensitive: which of ``flat`` stand in the place of a `<MASK>` (:mod:`taciturn.models.sensitive`).
     """
 
     flat: NDArray[np.int32]
@@ -51,6 +55,9 @@ class Tokens:
     scored: NDArray[np.bool_] | None = None
     labels: NDArray[np.int64] | None = None
     masking: Masking | None = None
+    segments: NDArray[np.int8] | None = None
+    answers: Answers | None = None
+    sensitive: NDArray[np.bool_] | None = None
 
     def __len__(self) -> int:
         return len(self.offsets) - 1
@@ -154,20 +161,41 @@ def encode_all(
     """
     parts: list[NDArray[np.int32]] = []
     marks: list[NDArray[np.bool_]] = []
-    lengths: list[int] = []
+    sides: list[NDArray[np.int8]] = []
     truncated = 0
     mixed = any(map(structured, texts))
-    for ids, scored in sequences(tokenizer, texts, chunk, loss_on, mixed):
+    for ids, scored, segments in sequences(tokenizer, texts, chunk, loss_on, mixed):
         if max_length is not None and len(ids) > max_length:
             ids = ids[:max_length]
             truncated += 1
         parts.append(ids)
-        lengths.append(len(ids))
         if scored is not None:
             marks.append(scored[: len(ids)])
+            sides.append(np.zeros(len(ids), np.int8) if segments is None else segments[: len(ids)])
+    tokens = joined(parts, truncated)
+    if not mixed:
+        return tokens
+    every = np.concatenate(sides)
+    return replace(tokens, scored=np.concatenate(marks), segments=every if every.any() else None)
+
+
+def joined(parts: Sequence[NDArray[np.int32]], truncated: int = 0) -> Tokens:
+    """Sequences as one flat array."""
     flat = np.concatenate(parts) if parts else np.zeros(0, np.int32)
-    offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-    return Tokens(flat, offsets, truncated, np.concatenate(marks) if mixed else None)
+    offsets = np.concatenate([[0], np.cumsum([len(ids) for ids in parts])]).astype(np.int64)
+    return Tokens(flat, offsets, truncated)
+
+
+def packed(tokens: Tokens, rows: NDArray[np.int64], size: int, mask: int) -> Tokens:
+    """The sequences ``rows`` laid end to end and cut into blocks of ``size`` tokens; the first of a block is not scored.
+
+    A block holds parts of several records, so no clip bounds what one of them adds, and no guarantee covers it.
+    """
+    flat = np.concatenate([tokens[int(row)] for row in rows])
+    scored = np.concatenate([tokens.targets(int(row), mask) for row in rows])
+    scored[::size] = False
+    offsets = np.append(np.arange(0, len(flat), size), len(flat)).astype(np.int64)
+    return Tokens(flat, offsets, 0, scored)
 
 
 def _alphabet() -> list[str]:

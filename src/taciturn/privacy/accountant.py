@@ -21,7 +21,7 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from scipy.optimize import brentq
 
 from taciturn.errors import UsageError, nearest
-from taciturn.privacy.events import RELATIONS, Event, NonPrivate, PoissonGaussian, Relation
+from taciturn.privacy.events import RELATIONS, Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation
 from taciturn.privacy.pairs import Grid, discretise, dominating, loss_range
 
 Counts = tuple[tuple[PoissonGaussian, int], ...]
@@ -100,9 +100,11 @@ def compose(steps: Mapping[Event, int] | Iterable[Event], relation: Relation, gr
     for event, count in counted.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise UsageError(f"number of steps of {event}: expected a whole number ≥ 0, found {count!r}")
+        if isinstance(event, KindsGaussian):
+            event = event.worst
         if isinstance(event, PoissonGaussian):
             if count:
-                noisy[event] = count
+                noisy[event] = noisy.get(event, 0) + count
         elif not isinstance(event, NonPrivate):
             raise UsageError(f"{type(event).__name__} is not an event that a guarantee covers")
         elif count and not event.free:

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError, GuaranteeError, nearest
 from taciturn.privacy.accountant import accountant_name
-from taciturn.privacy.claims import accounted, guarantees, spent
+from taciturn.privacy.claims import Claims, spent_of
 from taciturn.privacy.events import from_json as event_from_json
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee, from_number, to_number
@@ -79,18 +79,19 @@ class Certificate(BaseModel):
             raise DataError(f"{Path(path).name}: {'.'.join(map(str, first['loc']))}: {first['msg']}") from error
 
 
-def issue(folder: str | os.PathLike[str], versions: Mapping[str, str] | None = None) -> Certificate:
+def issue(folder: str | os.PathLike[str], claims: Claims, versions: Mapping[str, str] | None = None) -> Certificate:
     """The certificate of a finished run folder (not yet written).
 
     Args:
         folder: holds plan.json, evidence.json, ledger.jsonl and, once exported, model/.
+        claims: what a mechanism may state.
         versions: of the packages that trained; taciturn's and the accountant's are added.
 
     Raises:
         DataError: a file is missing or unreadable. GuaranteeError: the ledger is broken or does not follow the plan.
     """
     folder = Path(folder)
-    fields = recompute(folder)
+    fields = recompute(folder, claims)
     gaps = off_plan(fields["plan"], Ledger.read(folder / LEDGER))
     if gaps:
         name, planned, found = gaps[0]
@@ -103,7 +104,7 @@ def issue(folder: str | os.PathLike[str], versions: Mapping[str, str] | None = N
     return Certificate.model_validate(fields | {"digest": digest_of(fields)})
 
 
-def recompute(folder: Path) -> dict[str, Any]:
+def recompute(folder: Path, claims: Claims) -> dict[str, Any]:
     """Every field that follows from the files in ``folder``."""
     plan, evidence_json = load_json(folder / PLAN), load_json(folder / EVIDENCE)
     evidence, ledger = Evidence.from_json(evidence_json), Ledger.read(folder / LEDGER)
@@ -111,10 +112,9 @@ def recompute(folder: Path) -> dict[str, Any]:
     seeded = _field(plan, "seeds").get("noise") != "os"
     if evidence.seeded_noise != seeded:
         raise DataError(f"{EVIDENCE}: seeded_noise is {evidence.seeded_noise}, but the plan's noise seed says {seeded}")
-    counts = ledger.counts()
-    statements = guarantees(mechanism, ledger.by_phase(), evidence)
+    statements = claims(mechanism, ledger.by_phase(), evidence)
     delta = float(target["delta"]) if target else evidence.delta
-    epsilon = spent(accounted(mechanism, counts), relation, delta)
+    epsilon = spent_of(plan, ledger.counts(), delta)
     reasons = _reasons_against_release(statements, evidence, target, epsilon)
     return {
         "mechanism": mechanism,

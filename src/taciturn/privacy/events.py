@@ -1,8 +1,10 @@
-"""What a training step may be, as far as any guarantee is concerned: two events, and nothing else.
+"""What a training step may be, as far as any guarantee is concerned.
 
-An event is a contract. :class:`PoissonGaussian` says that every record of the protected part was drawn by its own coin,
-that its gradient was clipped to norm C, and that Normal(0, (σC)²) was added to the sum. :class:`NonPrivate` says that
-no noise was added, and names the parts that were read. An event nobody wrote a theorem for is refused, not guessed.
+An event is a contract. :class:`PoissonGaussian` says that every unit of the protected part (a record, a user) was drawn by
+its own coin, that what it adds was clipped to norm C, and that Normal(0, (σC)²) was added to the sum;
+:class:`KindsGaussian` that units of several kinds had coins of several rates; :class:`TwoLevelGaussian` that users and
+entities were drawn, and bounds how many units hang on each. :class:`NonPrivate` says that no noise was added, and names
+the parts that were read. An event nobody wrote a theorem for is refused, not guessed.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
 from taciturn.errors import GuaranteeError, UsageError, nearest
+from taciturn.privacy.selective import SelectiveGaussian
 
-Part = Literal["public", "private", "skeletons", "redacted", "original"]
+Part = Literal["public", "private", "skeletons", "redacted", "removed", "original"]
 Relation = Literal["add-remove", "substitution"]
 
 PARTS: frozenset[str] = frozenset(get_args(Part))
@@ -52,6 +55,60 @@ class PoissonGaussian:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class KindsGaussian:
+    """One step over units of several kinds, drawn independently at the ``rates`` of their kinds; noise as in
+    :class:`PoissonGaussian`. A rate of zero is of a kind that is never read."""
+
+    rates: tuple[float, ...]
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.rates, tuple) or not any(self.rates):
+            raise UsageError(f"KindsGaussian rates: expected one rate a kind, some above 0, found {self.rates!r}")
+        checked = tuple(PoissonGaussian(rate, self.noise_multiplier).rate if rate else 0.0 for rate in self.rates)
+        object.__setattr__(self, "rates", checked)
+
+    @property
+    def worst(self) -> PoissonGaussian:
+        """What bounds any number of units: a unit of rate q < q' is one of rate q' thinned by a coin of its own, q/q', the
+        same in both worlds (guarantees.md §5)."""
+        return PoissonGaussian(max(self.rates), self.noise_multiplier)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"event": "kinds-gaussian", "rates": list(self.rates), "noise_multiplier": self.noise_multiplier}
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class TwoLevelGaussian:
+    """One step in which a unit is used iff its user (``user_rate``) and all its entities (``entity_rate``, or less) are
+    drawn; noise as in :class:`PoissonGaussian`. What follows is what the corpus was checked to keep: at most
+    ``units_per_user`` units a user, ``users_per_entity`` users an entity, ``units_per_user_entity`` units of both."""
+
+    user_rate: float
+    entity_rate: float
+    units_per_user: int
+    users_per_entity: int
+    units_per_user_entity: int
+    noise_multiplier: float
+
+    def __post_init__(self) -> None:
+        for rate in (self.user_rate, self.entity_rate):
+            PoissonGaussian(rate, self.noise_multiplier)
+        for name in ("units_per_user", "users_per_entity", "units_per_user_entity"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise UsageError(f"TwoLevelGaussian {name}: expected a whole number ≥ 1, found {value!r}")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"event": "two-level-gaussian", **{name: getattr(self, name) for name in _TWO_LEVEL}}
+
+
+_TWO_LEVEL = (
+    "user_rate", "entity_rate", "units_per_user", "users_per_entity", "units_per_user_entity", "noise_multiplier",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class NonPrivate:
     """One step without noise that read ``reads`` (kept sorted and unique)."""
 
@@ -76,10 +133,13 @@ class NonPrivate:
         return {"event": "non-private", "reads": list(self.reads)}
 
 
-Event = PoissonGaussian | NonPrivate
+Event = PoissonGaussian | KindsGaussian | TwoLevelGaussian | SelectiveGaussian | NonPrivate
 
 _FIELDS = {
     "poisson-gaussian": {"event", "rate", "noise_multiplier"},
+    "kinds-gaussian": {"event", "rates", "noise_multiplier"},
+    "two-level-gaussian": {"event", *_TWO_LEVEL},
+    "selective-gaussian": {"event", "rate", "noise_multiplier", "state_noise", "runs"},
     "non-private": {"event", "reads"},
 }
 
@@ -100,9 +160,17 @@ def from_json(value: Mapping[str, Any]) -> Event:
         raise GuaranteeError(f"event {kind!r} is unknown, so no guarantee covers it; {nearest(str(kind), _FIELDS)}")
     if set(value) != _FIELDS[kind]:
         raise GuaranteeError(f"event {kind!r}: expected the fields {sorted(_FIELDS[kind])}, found {sorted(value)}")
+    fields = {name: item for name, item in value.items() if name != "event"}
     try:
-        if kind == "non-private":
-            return NonPrivate(tuple(value["reads"]))
-        return PoissonGaussian(value["rate"], value["noise_multiplier"])
+        match kind:
+            case "non-private":
+                return NonPrivate(tuple(fields["reads"]))
+            case "kinds-gaussian":
+                return KindsGaussian(tuple(fields["rates"]), fields["noise_multiplier"])
+            case "two-level-gaussian":
+                return TwoLevelGaussian(**fields)
+            case "selective-gaussian":
+                return SelectiveGaussian(**fields)
+        return PoissonGaussian(**fields)
     except (UsageError, TypeError) as error:
         raise GuaranteeError(str(error)) from error

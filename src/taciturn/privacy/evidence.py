@@ -37,6 +37,9 @@ class Evidence:
     private_validation: a decision (early stopping, model choice, tuning) looked at private validation data.
     seeded_noise: noise or sampling coins came from a stored seed.
     dial: share of spans π was made to miss on purpose, for an experiment.
+    screened: (secrets looked for again in the records a person screened for the first phase of jft, those of them missed).
+    units: numbers about what was drawn and clipped as one, where that is not a record: how many, where the corpus stands on
+        the curve of UeDP, what caps dropped. ``selects``: a cap chose among units.
     counts: the screened corpus's counts, repeated in the certificate.
     """
 
@@ -60,6 +63,9 @@ class Evidence:
     private_validation: bool = False
     seeded_noise: bool = False
     dial: float | None = None
+    screened: tuple[int, int] | None = None
+    units: Mapping[str, float] = field(default_factory=dict)
+    selects: bool = False
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

@@ -10,7 +10,7 @@ from typing import Any, Literal, NoReturn, get_args
 from taciturn.errors import DataError, UsageError
 from taciturn.privacy.events import RELATIONS, Relation
 
-Notion = Literal["dp", "confidentiality", "group-confidentiality", "bayesian-confidentiality"]
+Notion = Literal["dp", "confidentiality", "group-confidentiality", "bayesian-confidentiality", "sdp", "user-dp", "uedp"]
 Status = Literal["proved", "conditional", "estimate", "published-claim", "none"]
 
 NOTIONS: frozenset[str] = frozenset(get_args(Notion))

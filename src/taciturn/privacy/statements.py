@@ -32,6 +32,7 @@ SAMPLED = Assumption("independent Poisson draws and noise from secret entropy", 
 CONSTANTS = Assumption("rate, steps, clipping norm, noise and divisor do not depend on any one secret", enforced=True)
 LOCAL = Assumption("screening is record-local and training does not depend on the order of records", enforced=True)
 SIZE = Assumption("the number of protected records is treated as public", enforced=True)
+UNITS = Assumption("the numbers of users, entities and units are treated as public", enforced=True)
 VALIDATION = Assumption("no secret is in the private validation data that decisions looked at", enforced=False)
 
 
@@ -142,6 +143,25 @@ def record_privacy(counts: Counts, evidence: Evidence, unit: str) -> Iterator[Gu
             "dp", group_unit, "add-remove", epsilon, evidence.delta, theorem, assumptions, evidence,
             detail={"k": float(size)}, reason=profile.reason,
         )  # fmt: skip
+
+
+def by_units(
+    notion: Notion,
+    unit: str,
+    counts: Counts,
+    k: int,
+    theorem: str,
+    evidence: Evidence,
+    *,
+    selects: bool = False,
+    detail: Mapping[str, float] | None = None,
+) -> Guarantee:
+    """What ``k`` units more or less cost (§5); with ``selects``, as many that come in their place."""
+    profile = compose(counts, "substitution" if selects else "add-remove", k)
+    return settle(
+        notion, unit, "add-remove", profile.epsilon(evidence.delta), evidence.delta, theorem,
+        (SAMPLED, CONSTANTS, LOCAL, UNITS), evidence, detail={"k": float(k), **(detail or {})}, reason=profile.reason,
+    )  # fmt: skip
 
 
 def miss_rates(evidence: Evidence) -> dict[str, float]:

@@ -20,6 +20,7 @@ from taciturn.privacy.certificate import (
     recompute,
     weights_digest,
 )
+from taciturn.privacy.claims import Claims
 from taciturn.privacy.ledger import Ledger
 
 TOLERANCE = 1e-6
@@ -38,8 +39,10 @@ class Mismatch:
         return f"{self.field}: certified {self.certified}, recomputed {self.recomputed}"
 
 
-def verify(path: str | os.PathLike[str]) -> list[Mismatch]:
+def verify(path: str | os.PathLike[str], claims: Claims) -> list[Mismatch]:
     """Everything in which ``certificate.json`` and the files beside it disagree; an empty list is a pass.
+
+    claims: what a mechanism may state.
 
     Plan, evidence and ledger must lie beside it. Weights are checked where they are (model/ or the same folder).
     """
@@ -51,7 +54,7 @@ def verify(path: str | os.PathLike[str]) -> list[Mismatch]:
         return [Mismatch(path.name, "a certificate", str(error))]
     found = list(_own_digest(path, fields))
     try:
-        again = recompute(path.parent)
+        again = recompute(path.parent, claims)
         ledger = Ledger.read(path.parent / LEDGER_NAME)
         found += [Mismatch(*gap) for gap in off_plan(fields["plan"], ledger)]
     except (TaciturnError, KeyError, TypeError, AttributeError, ValueError) as error:

@@ -96,6 +96,10 @@ def _claims(run: RunView) -> Iterator[str]:
 
 def _quality(run: RunView) -> Iterator[str]:
     value = summary.perplexity(run)
+    accuracy = summary.perplexity(run, "accuracy")
+    if accuracy is not None:
+        yield f"Held-out accuracy: {formats.rate(accuracy)}.\n"
+        return
     if value is None:
         yield "No held-out perplexity was measured.\n"
         return

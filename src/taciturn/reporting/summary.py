@@ -42,7 +42,7 @@ def bounded(run: RunView) -> bool:
 
 
 def perplexity(run: RunView, field: str = "perplexity") -> float | None:
-    """The last perplexity on test text, or where there is none on validation text."""
+    """The last perplexity (or another ``field`` of evaluations) on test text, or where there is none on validation text."""
     rows = [row for row in run.rows("eval") if row.get(field) is not None]
     rows = [row for row in rows if row.get("split") == "test"] or rows
     return float(rows[-1][field]) if rows else None
@@ -62,6 +62,7 @@ def run_row(run: RunView, name: str, slot: int) -> dict[str, Any]:
         "slot": slot,
         "mechanism": run.plan.get("mechanism"),
         "method": method(run),
+        "accuracy": perplexity(run, "accuracy"),
         "perplexity": perplexity(run),
         "perplexity_public_tokens": perplexity(run, "perplexity_public_tokens"),
         "exposure": None if exposure is None else _exposure(exposure),
@@ -89,15 +90,28 @@ def verdict(runs: Sequence[RunView], names: Sequence[str]) -> tuple[str, list[st
     if not audited:
         lines.append(f"{_and(names)} {'has' if len(names) == 1 else 'have'} not been attacked.")
     lines.extend(_claim_words(runs, names))
-    outside = all(perplexity(run, "perplexity_public_tokens") is not None for run in runs)
-    field = "perplexity_public_tokens" if outside else "perplexity"
-    told = [
-        (n, formats.general(p)) for n, r in zip(names, runs, strict=True) if (p := perplexity(r, field)) is not None
-    ]
-    if told:
-        each = [f"{p} for {n}" for n, p in told] if len(runs) > 1 else [told[0][1]]
-        lines.append(f"Held-out perplexity{' outside known secrets' if outside else ''}: {_and(each)}.")
+    lines.extend(_quality_words(runs, names))
     return _headline(len(runs), audited, leaking), lines
+
+
+def _quality_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
+    """The accuracy of classifiers, the perplexity of the other models."""
+    models = [(n, r) for n, r in zip(names, runs, strict=True) if perplexity(r, "accuracy") is None]
+    outside = all(perplexity(run, "perplexity_public_tokens") is not None for _, run in models)
+    field = "perplexity_public_tokens" if outside else "perplexity"
+    told = {
+        "accuracy": [
+            (n, formats.rate(a)) for n, r in zip(names, runs, strict=True) if (a := perplexity(r, "accuracy"))
+        ],
+        f"perplexity{' outside known secrets' if outside else ''}": [
+            (n, formats.general(p)) for n, r in models if (p := perplexity(r, field)) is not None
+        ],
+    }
+    return [
+        f"Held-out {what}: {_and([f'{v} for {n}' for n, v in values] if len(runs) > 1 else [values[0][1]])}."
+        for what, values in told.items()
+        if values
+    ]
 
 
 def _claim_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:

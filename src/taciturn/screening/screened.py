@@ -16,7 +16,7 @@ from taciturn.errors import DataError, UsageError, nearest
 from taciturn.screening.manifest import Counts, Manifest, file_digest
 from taciturn.text.document import MASK
 
-Part = Literal["public", "private", "skeletons", "redacted", "original"]
+Part = Literal["public", "private", "skeletons", "redacted", "removed", "original"]
 PARTS: tuple[Part, ...] = get_args(Part)
 MANIFEST = "manifest.json"
 
@@ -76,7 +76,8 @@ class ScreenedCorpus:
 
         public: public records (copies removed by dedup="all" left out). private: every private record after redaction and
         dedup; a removed copy is exactly "<MASK>" and stays in the list. skeletons: of private records that have one, copies
-        included. redacted: all records after redaction, before dedup. original: all records untouched.
+        included. redacted: all records after redaction, before dedup. removed: these without the masks, and what they leave
+        joined by one space (a record of nothing else stays "<MASK>"). original: all records untouched.
         Raises DataError for "original" when originals were not kept.
         """
         if part not in PARTS:
@@ -85,6 +86,8 @@ class ScreenedCorpus:
             return _strings(self.originals, "original")
         if part == "redacted":
             return _strings(self.table, "redacted")
+        if part == "removed":
+            return [_removed(text) for text in _strings(self.table, "redacted")]
         if part == "skeletons":
             return [s for s in self.table["skeleton"].to_pylist() if s is not None]
         return [text for text, _ in self._rows(part)]
@@ -111,7 +114,7 @@ class ScreenedCorpus:
         """k(S): an upper bound on the records of ``part`` that change when every secret of S is replaced by ``<MASK>``.
 
         original: every record that holds one of the secrets (letter case aside), found or not. redacted: every record that
-        still changes after redaction. private: of these, the private ones, after deduplication.
+        still changes after redaction (removed: the same). private: of these, the private ones, after deduplication.
 
         After redaction a record changes if one of the secrets stands in its original text (letter case aside) and not each
         time exactly on a span that π masks and that survived the check; so a partly masked secret counts. Equal private
@@ -122,7 +125,7 @@ class ScreenedCorpus:
         Raises DataError when originals were not kept: redacted text alone cannot show a partly masked secret. UsageError
         for the parts in which a secret must not be at all.
         """
-        if part not in ("original", "redacted", "private"):
+        if part not in ("original", "redacted", "removed", "private"):
             raise UsageError(f"no group is counted in the part '{part}'; name original, redacted or private")
         wanted = sorted({s.lower() for s in secrets if s})
         original = self.originals
@@ -139,7 +142,7 @@ class ScreenedCorpus:
                 continue
             if found <= _pairs(stable) or (part == "private" and where != "private"):
                 continue
-            if part == "redacted":
+            if part in ("redacted", "removed"):
                 each += 1
                 continue
             left = _places(redacted, wanted)
@@ -160,6 +163,13 @@ class ScreenedCorpus:
 def load(path: Path) -> ScreenedCorpus:
     """A screened corpus from its folder."""
     return ScreenedCorpus.load(path)
+
+
+def _removed(text: str) -> str:
+    """De-identification by removal: what stands around a mask, with one space in its place."""
+    if MASK not in text:
+        return text
+    return " ".join(stretch.strip(" ") for stretch in text.split(MASK) if stretch.strip(" ")) or MASK
 
 
 def _strings(table: pa.Table, column: str) -> list[str]:

@@ -27,7 +27,7 @@ from taciturn.errors import DataError, MismatchError
 from taciturn.training import optim
 from taciturn.training.average import Average
 from taciturn.training.movement import fingerprint
-from taciturn.training.plan import ClipNoise, Plan
+from taciturn.training.plan import Plan
 from taciturn.training.sharded import cut_like, cut_optimiser, gathered, whole
 from taciturn.training.world import ALONE, World
 
@@ -64,7 +64,7 @@ class State:
         return State(
             model,
             {phase.name: optim.build(phase.optimiser, model) for phase in plan.phases},
-            {phase.name: phase.rule.clip for phase in plan.phases if isinstance(phase.rule, ClipNoise)},
+            {phase.name: phase.clip for phase in plan.phases if phase.private},
             Average(model, plan.average) if plan.average is not None else None,
             {name: fingerprint(whole(p)).tolist() for name, p in frozen.items()},
         )

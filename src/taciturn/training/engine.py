@@ -6,13 +6,12 @@ import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
+from copy import deepcopy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from numpy import int64
-from numpy.typing import NDArray
 from torch import nn
 
 from taciturn.errors import DataError, Interrupted, UsageError
@@ -26,10 +25,13 @@ from taciturn.training.interrupt import interruptible
 from taciturn.training.metrics import Clock, Metrics, Progress
 from taciturn.training.movement import fingerprint, to_watch, watched
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import Plan, Step
-from taciturn.training.rules import Work, plain_gradient, private_gradient
-from taciturn.training.sampling import draw
+from taciturn.training.plan import Plan, Residual, SelectiveState, Step
+from taciturn.training.rules import add_mean_gradient, plain_gradient
+from taciturn.training.sampling import chosen, draw, residual_batch
 from taciturn.training.sharded import shard
+from taciturn.training.step import never_filled, noised, shown
+from taciturn.training.units import Units
+from taciturn.training.work import Work
 from taciturn.training.world import ALONE, World, answering
 
 logger = logging.getLogger("taciturn")
@@ -61,25 +63,29 @@ def fit(
     out: Path,
     options: Options,
     *,
+    units: Mapping[str, Units] | None = None,
     resume: bool = False,
     spent: Callable[[int], float | None] = lambda _: None,
     notify: Callable[[Progress], None] = lambda _: None,
     world: World = ALONE,
 ) -> None:
-    """Run ``plan`` on ``model`` in place; ``data`` maps a phase's name to its records, ``spent`` a number of steps to ε.
+    """Run ``plan`` on ``model`` in place; ``data`` maps a phase's name to its records, ``units`` that of a phase whose units
+    are not records to them, ``spent`` a number of steps to ε.
     Writes under ``out``: ledger.jsonl, metrics.jsonl and checkpoints/. At the end the weights are the average, if the
     plan names one. Every process of ``world`` calls this; only process 0 writes and notifies.
 
     Raises Interrupted after SIGINT or SIGTERM (a checkpoint was written), DataError when ``out`` holds another run or the
     disk is full, TaciturnError when a trainable tensor does not move, LostProcess when another process is gone.
     """
-    _check_data(plan, data)
+    units = units or {}
+    _check_data(plan, data, units)
     world.same(lambda: _facts(plan, model, data))
     world = _cut(model, plan, options, world)
     torch.manual_seed(plan.seeds.model)
     secret, mask = SecretSource(plan.seeds.noise), mask_id(tokenizer)
     work = Work(options.token_budget, autocast_type(plan.model.dtype), again=world.mesh is None)
-    state = State.begin(plan, model)
+    initial = deepcopy(model).eval() if any(p.fill and p.fill.source == "initial" for p in plan.phases) else model
+    state, never = State.begin(plan, model), never_filled(tokenizer, model)
     at = _position(plan, state, out, resume, world)
     rates = {phase.name: optim.schedule(phase.optimiser, plan.steps_of(phase)) for phase in plan.phases}
     still = {phase.name: to_watch(model) for phase in plan.phases}
@@ -98,8 +104,18 @@ def fit(
         for step in plan.unroll(at.steps):
             phase, tokens = step.phase, data[step.phase.name].at(step.number)
             world.seed(plan.seeds.model, step.number)
-            rows = world.agree(draw(step, plan.seeds.data, secret))
-            loss = _gradient(state, tokens, rows, mask, work, step, secret, world)
+            drawn = world.agree(draw(step, plan.seeds.data, secret))
+            if phase.private:
+                loss = seen = None
+                noised(state, tokens, chosen(phase, drawn, units.get(phase.name)), mask, work, step, secret, world)
+                if isinstance(phase.rule, Residual):
+                    rows = residual_batch(step, phase.rule, len(tokens), plan.seeds.data)
+                    add_mean_gradient(model, tokens, rows, mask, work)
+            else:
+                filler = initial if phase.fill and phase.fill.source == "initial" else model
+                tokens, rows = shown(phase, filler, tokens, drawn, mask, (plan.seeds.data, 1, step.number), never)
+                seen = int(tokens.sizes(rows).sum())
+                loss = plain_gradient(model, tokens, rows, mask, work, world)
             if ledger is not None:
                 ledger.append(step.number, phase.name, phase.event)
             _update(state, step, rates[phase.name](step.in_phase), still[phase.name], world)
@@ -108,7 +124,6 @@ def fit(
             done = step.number + 1
             utility = _utility(state, options.valid, world) if done in marks else None
             if metrics is not None:
-                seen = None if phase.private else int(tokens.sizes(rows).sum())
                 clock.tick(step, seen)
                 progress = Progress(
                     step,
@@ -137,7 +152,7 @@ def fit(
     model.eval()
 
 
-def _check_data(plan: Plan, data: Mapping[str, Tokens]) -> None:
+def _check_data(plan: Plan, data: Mapping[str, Tokens], units: Mapping[str, Units]) -> None:
     for phase in plan.phases:
         tokens = data[phase.name]
         if not isinstance(tokens, Tokens):
@@ -146,8 +161,15 @@ def _check_data(plan: Plan, data: Mapping[str, Tokens]) -> None:
                 "batches; a loader of its own would draw them at a rate the accountant does not know, and the stated ε "
                 "would not hold"
             )
-        if len(tokens) != phase.records:
-            raise DataError(f"phase {phase.name!r} has {len(tokens)} records, its plan says {phase.records}")
+        if isinstance(phase.rule, SelectiveState) and tokens.sensitive is None:
+            raise UsageError(
+                f"phase {phase.name!r}: its rule noises sensitive tokens, and its records do not say which those are"
+            )
+        if (phase.unit == "record") == (phase.name in units):
+            raise UsageError(f"phase {phase.name!r} draws units of the kind {phase.unit!r}: give units, but for record")
+        count = len(units[phase.name]) if phase.name in units else len(tokens)
+        if count != phase.records:
+            raise DataError(f"phase {phase.name!r} has {count} {phase.unit} units, its plan says {phase.records}")
 
 
 def _facts(plan: Plan, model: nn.Module, data: Mapping[str, Tokens]) -> dict[str, str]:
@@ -158,7 +180,7 @@ def _facts(plan: Plan, model: nn.Module, data: Mapping[str, Tokens]) -> dict[str
 
 
 def _digest(tokens: Tokens) -> str:
-    parts = (tokens.flat, tokens.offsets, tokens.scored, tokens.labels)
+    parts = (tokens.flat, tokens.offsets, tokens.scored, tokens.labels, tokens.sensitive)
     return hashlib.blake2b(b"".join(p.tobytes() for p in parts if p is not None), digest_size=16).hexdigest()
 
 
@@ -186,25 +208,6 @@ def _position(plan: Plan, state: State, out: Path, resume: bool, world: World) -
         return Position(0, 0, 0)
 
     return world.once(begin)
-
-
-def _gradient(
-    state: State,
-    tokens: Tokens,
-    rows: NDArray[int64],
-    mask: int,
-    work: Work,
-    step: Step,
-    secret: SecretSource,
-    world: World,
-) -> float | None:
-    """Set ``.grad``; the loss of a plain step, None for a private one, of which nothing may be known."""
-    if not step.phase.private:
-        return plain_gradient(state.model, tokens, rows, mask, work, world)
-    name = step.phase.name
-    clip = state.clips[name]
-    state.clips[name] = private_gradient(state.model, tokens, rows, mask, work, step, secret, clip, world)
-    return None
 
 
 def _update(state: State, step: Step, lr: float, still: dict[str, int], world: World) -> None:

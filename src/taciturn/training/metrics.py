@@ -127,13 +127,15 @@ def rows(p: Progress, public_seconds: float) -> list[dict[str, Any]]:
     if p.utility is None:
         return [step]
     measured = {"perplexity": p.utility.perplexity, "perplexity_public_tokens": p.utility.perplexity_outside}
+    if p.utility.accuracy is not None:
+        measured["accuracy"] = p.utility.accuracy
     return [step, {"kind": "eval", **at, "epoch": p.step.round + 1, "split": "valid", **measured}]
 
 
 class Events:
     """The numbers of metrics.jsonl as TensorBoard events."""
 
-    SHOWN = ("loss", "tokens", "epsilon", "perplexity", "perplexity_public_tokens")
+    SHOWN = ("loss", "tokens", "epsilon", "perplexity", "perplexity_public_tokens", "accuracy")
 
     def __init__(self, folder: Path, first: int) -> None:
         self._writer = summary_writer()(str(folder), purge_step=first + 1 if first else None)

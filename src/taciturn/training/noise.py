@@ -45,17 +45,24 @@ class SecretSource:
         if self.draws < 1:
             raise UsageError(f"draws must be at least 1, found {self.draws}")
 
-    def coins(self, step: int, records: int, rate: float) -> NDArray[np.int64]:
-        """Indices of the records that step ``step`` draws, ascending, each with probability ``rate``; possibly none.
+    def coins(self, step: int, records: int | Sequence[int], rate: float | Sequence[float]) -> NDArray[np.int64]:
+        """Numbers of the records that step ``step`` draws, ascending, each with probability ``rate``; possibly none.
 
-        Exact for a rate of 0 or 1; else see ``coin_threshold``. Raises UsageError for a rate outside [0, 1].
+        Several kinds, one after the other, may have rates of their own: ``records`` says how many there are of each. Exact
+        for a rate of 0 or 1; else see ``coin_threshold``. Raises UsageError for a rate outside [0, 1].
         """
-        threshold = coin_threshold(rate)
+        counts = [records] if isinstance(records, int) else list(records)
+        rates = [rate] if isinstance(rate, int | float) else list(rate)
+        thresholds = np.array([coin_threshold(each) for each in rates], np.uint64)
+        ends = np.cumsum(counts)
         stream = Keystream(stream_key(self.seed, "coins", step, self.rank), 8 * _COINS_AT_A_TIME)
         drawn = []
-        for start in range(0, records, _COINS_AT_A_TIME):
-            uniforms = stream.read(start * 8 // BLOCK_BYTES).view(np.uint64)[: records - start] >> 11
-            drawn.append(np.flatnonzero(uniforms < threshold) + start)
+        for start in range(0, int(ends[-1]), _COINS_AT_A_TIME):
+            uniforms = stream.read(start * 8 // BLOCK_BYTES).view(np.uint64)[: ends[-1] - start] >> 11
+            limits = thresholds[0]
+            if len(counts) > 1:
+                limits = thresholds[np.searchsorted(ends, np.arange(start, start + len(uniforms)), side="right")]
+            drawn.append(np.flatnonzero(uniforms < limits) + start)
         return np.concatenate(drawn) if drawn else np.empty(0, np.int64)
 
     def add_gaussian(
@@ -87,6 +94,15 @@ class SecretSource:
         for tensor, work in zip(tensors, works, strict=True):
             if work.data_ptr() != tensor.data_ptr():
                 tensor.detach().copy_(work)
+
+    def normals(self, step: int, shape: Sequence[int]) -> torch.Tensor:
+        """Standard normals for the hidden states of step ``step`` (Selective DP-SGD), of a stream of their own, float32.
+
+        They are not rounded to a grid: what is released are functions of the noised states, not the states.
+        """
+        out = np.zeros(math.prod(shape), np.float32)
+        add_noise(stream_key(self.seed, "states", step, self.rank), [out], [0], 1.0, 1.0, None, self.draws)
+        return torch.from_numpy(out).view(*shape)
 
 
 def coin_threshold(rate: float) -> int:

@@ -15,76 +15,62 @@ from typing import Any, Literal
 
 from taciturn.errors import UsageError
 from taciturn.models.lora import Lora
-from taciturn.privacy.events import Event, NonPrivate, PoissonGaussian
+from taciturn.privacy.events import Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation, TwoLevelGaussian
+from taciturn.privacy.selective import SelectiveGaussian
 from taciturn.training.schedules import Optimiser
+from taciturn.training.terms import (
+    ClipNoise,
+    Fill,
+    LocalUpdates,
+    Plain,
+    Poisson,
+    PoissonKinds,
+    Residual,
+    Rule,
+    Sampler,
+    SelectiveState,
+    Shuffle,
+    UserEntity,
+)
 
-Part = Literal["public", "private", "skeletons", "redacted", "original"]
+__all__ = [
+    "ClipNoise",
+    "Fill",
+    "LocalUpdates",
+    "Model",
+    "Optimiser",
+    "Part",
+    "Phase",
+    "Plain",
+    "Plan",
+    "Poisson",
+    "PoissonKinds",
+    "Residual",
+    "Rule",
+    "Sampler",
+    "Seeds",
+    "SelectiveState",
+    "Shuffle",
+    "Step",
+    "Target",
+    "Unit",
+    "UserEntity",
+    "epoch_steps",
+]
 
-
-@dataclass(frozen=True, slots=True)
-class Shuffle:
-    """Minibatches of a fresh permutation, every record once an epoch. No privacy: for parts that cost nothing."""
-
-    batch_size: int
-
-
-@dataclass(frozen=True, slots=True)
-class Poisson:
-    """Each record joins each step independently with probability ``rate``; a step may be empty, and still is one."""
-
-    rate: float
-
-
-@dataclass(frozen=True, slots=True)
-class Plain:
-    """Mean loss per token, no clipping, no noise."""
-
-
-@dataclass(frozen=True, slots=True)
-class ClipNoise:
-    """Per-record gradients clipped to ``clip``, summed, plus Gaussian noise, over the constant q·N.
-
-    clipping: flat; per-layer (each of L layers to clip/√L); automatic (normalised to clip); adaptive (flat, and ``clip``
-    follows the ``quantile`` of the gradient norms at speed ``quantile_rate``, from a count noised with ``count_noise``).
-    noise_multiplier: of the whole step. With adaptive clipping the sum gets more noise than that and the count the rest:
-    a record moves the pair (sum/(z_Δ·C), (count − ½)/σ_b) by at most √(z_Δ⁻² + (2σ_b)⁻²) = 1/noise_multiplier
-    (Andrew et al. 2021, Theorem 1).
-    """
-
-    clip: float
-    noise_multiplier: float
-    clipping: Literal["flat", "per-layer", "automatic", "adaptive"] = "flat"
-    quantile: float = 0.5
-    quantile_rate: float = 0.2
-    count_noise: float = 10.0
-
-    def __post_init__(self) -> None:
-        if self.adapts and self.count_noise <= self.noise_multiplier / 2:
-            raise UsageError(
-                f"count_noise {self.count_noise:g} must be above half the noise multiplier {self.noise_multiplier:g}: the "
-                "count alone would cost more than the whole step may"
-            )
-
-    @property
-    def adapts(self) -> bool:
-        return self.clipping == "adaptive"
-
-    @property
-    def factors(self) -> str:
-        """The name of the clipping rule in `taciturn.persample.clip.RULES`."""
-        return "flat" if self.adapts else self.clipping
-
-    @property
-    def sum_noise(self) -> float:
-        """z_Δ: the noise multiplier of the sum of gradients."""
-        if not self.adapts or self.noise_multiplier == 0:
-            return self.noise_multiplier
-        return float((self.noise_multiplier**-2 - (2 * self.count_noise) ** -2) ** -0.5)
+Part = Literal["public", "private", "skeletons", "redacted", "removed", "original"]
+Unit = Literal["record", "user", "user-entity", "residual"]
+"""What is drawn and clipped as one: a record; all of a user's records; a user's records about one set of entities; a
+private record beside its skeleton."""
 
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """``steps`` updates over the records of ``reads`` (their number is ``records``), each time the phase comes up.
+    """``steps`` updates over the units of ``reads`` (their number is ``records``), each time the phase comes up.
+
+    unit: what the sampler draws and the rule clips. rows: numbers of the records of ``reads`` that count, None for all.
+    fill: what stands for masks in a plain phase. packed: a batch is laid end to end and cut into blocks of so many tokens,
+    which no guarantee covers; 0 for records as they are.
 
     Raises UsageError for a sampler, or a sampler and a rule together, that have no accounting, naming the guarantee they
     would break.
@@ -93,37 +79,88 @@ class Phase:
     name: str
     reads: tuple[Part, ...]
     records: int
-    sampler: Shuffle | Poisson
-    rule: Plain | ClipNoise
+    sampler: Sampler
+    rule: Rule
     steps: int
     optimiser: Optimiser
+    unit: Unit = "record"
+    rows: tuple[int, ...] | None = None
+    fill: Fill | None = None
+    packed: int = 0
 
     def __post_init__(self) -> None:
-        if type(self.sampler) not in (Shuffle, Poisson):
+        if type(self.sampler) not in (Shuffle, Poisson, PoissonKinds, UserEntity):
             raise UsageError(
                 f"phase {self.name!r}: a phase draws its own records, by Shuffle(batch_size) or Poisson(rate); found a "
                 f"{type(self.sampler).__name__}. The ε of a run holds for records drawn independently at the rate that is "
                 "accounted for, and a sampler or loader from outside breaks that guarantee without a sign of it"
             )
-        if isinstance(self.rule, ClipNoise) and not isinstance(self.sampler, Poisson):
+        if self.private and isinstance(self.sampler, Shuffle):
             raise UsageError(
                 f"phase {self.name!r}: clipped and noised steps need Poisson sampling, got {type(self.sampler).__name__}. "
                 "Amplification by sampling, and with it ε, holds for records drawn independently; shuffled batches have "
                 "another, larger cost that is not accounted for here"
             )
-        if isinstance(self.rule, Plain) and isinstance(self.sampler, Poisson):
+        if not self.private and not isinstance(self.sampler, Shuffle):
             raise UsageError(f"phase {self.name!r}: plain steps take shuffled batches")
+        if self.private and (self.fill or self.packed):
+            raise UsageError(f"phase {self.name!r}: noised steps read records as they are, neither filled nor packed")
 
     @property
     def event(self) -> Event:
         """What one step of this phase costs."""
-        if isinstance(self.rule, ClipNoise) and isinstance(self.sampler, Poisson):
-            return PoissonGaussian(self.sampler.rate, self.rule.noise_multiplier)
-        return NonPrivate(tuple(self.reads))
+        match self.rule, self.sampler:
+            case Plain(), _:
+                return NonPrivate(tuple(self.reads))
+            case SelectiveState(noise_multiplier=sigma, state_noise=states, runs=runs), Poisson(rate):
+                return SelectiveGaussian(rate, sigma, states, runs)
+            case SelectiveState(), _:
+                pass
+            case _, PoissonKinds(rates):
+                return KindsGaussian(rates, self.noise)
+            case _, UserEntity(user_rate, entity_rate, extended_rate, limits=(most, users, each)):
+                rate = max(entity_rate, extended_rate)  # the fewer are drawn, the less a removal changes
+                return TwoLevelGaussian(user_rate, rate, most, users, each, self.noise)
+            case _, UserEntity(user_rate):
+                return PoissonGaussian(user_rate, self.noise)  # entity coins only shrink what a user adds
+            case _, Poisson(rate):
+                return PoissonGaussian(rate, self.noise)
+        raise UsageError(f"phase {self.name!r}: no accounting for {self.rule} with {self.sampler}")
 
     @property
     def private(self) -> bool:
-        return isinstance(self.rule, ClipNoise)
+        return not isinstance(self.rule, Plain)
+
+    @property
+    def noised(self) -> ClipNoise | None:
+        """The clipping and noise of per-unit gradients, where there is any."""
+        rule = self.rule.noised if isinstance(self.rule, Residual) else self.rule
+        return rule if isinstance(rule, ClipNoise) else None
+
+    @property
+    def noise(self) -> float:
+        """σ, zero in a plain phase."""
+        rule = self.rule.noised if isinstance(self.rule, Residual) else self.rule
+        return 0.0 if isinstance(rule, Plain) else rule.noise_multiplier
+
+    @property
+    def clip(self) -> float:
+        """C, zero in a plain phase."""
+        rule = self.rule.noised if isinstance(self.rule, Residual) else self.rule
+        return 0.0 if isinstance(rule, Plain) else rule.clip
+
+    @property
+    def expected(self) -> float:
+        """The constant that a noised sum is divided by: how many units a step draws on average."""
+        match self.sampler:
+            case Poisson(rate):
+                return rate * self.records
+            case PoissonKinds(rates, counts):
+                return sum(rate * count for rate, count in zip(rates, counts, strict=True))
+            case UserEntity(expected=expected):
+                return expected
+            case Shuffle(batch_size):
+                return float(batch_size)
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,13 +168,14 @@ class Model:
     """name, options, task, labels, lora (what `taciturn.models.hf.load_model` calls adapter), frozen and
     gradient_checkpointing: as that function takes them. tokenizer: as `taciturn.models.tokens.load_tokenizer` takes it.
     dtype: of matrix products in training; weights, norms and noise are float32 in any case. chat_template, loss_on: of
-    conversations, as `taciturn.models.template.set_template` and `taciturn.models.chat.ChatCoder` take them."""
+    conversations, as `taciturn.models.template.set_template` and `taciturn.models.chat.ChatCoder` take them. prompt, words:
+    the template and the words of :class:`taciturn.models.prompt.Prompt`."""
 
     name: str
     tokenizer: str = "auto"
     max_length: int | None = None
     options: dict[str, Any] | None = None
-    task: Literal["causal", "classify", "masked"] = "causal"
+    task: Literal["causal", "classify", "masked", "prompt"] = "causal"
     labels: tuple[str, ...] = ()
     lora: Lora | None = None
     frozen: tuple[str, ...] = ()
@@ -145,6 +183,8 @@ class Model:
     gradient_checkpointing: bool = False
     chat_template: str = "auto"
     loss_on: Literal["all", "assistant"] = "all"
+    prompt: str | None = None
+    words: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +220,8 @@ class Plan:
     """Everything that decides a run. ``phases`` run in order, ``repeat`` times over.
 
     average: decay of the moving average of the weights that is evaluated and exported, None for the last weights.
+    relation, group, free: what the target is about: so many units that change together by this relation, for which the parts
+    ``free`` are the same in both worlds (beside public ones and skeletons).
     """
 
     mechanism: str
@@ -189,8 +231,10 @@ class Plan:
     corpus_key: str
     model: Model = Model("lstm", "bytes")
     seeds: Seeds = Seeds()
-    relation: str = "substitution"
+    relation: Relation = "substitution"
     average: float | None = None
+    group: int = 1
+    free: tuple[Part, ...] = ()
 
     def __post_init__(self) -> None:
         if self.average is not None and not 0 < self.average < 1:
@@ -229,6 +273,8 @@ class Plan:
         return {
             "mechanism": self.mechanism,
             "relation": self.relation,
+            "group": self.group,
+            "free": list(self.free),
             "target": None if self.target.epsilon is None else asdict(self.target),
             "phases": [
                 {
@@ -240,6 +286,10 @@ class Plan:
                     "sampler": {"name": type(phase.sampler).__name__, **asdict(phase.sampler)},
                     "rule": {"name": type(phase.rule).__name__, **asdict(phase.rule)},
                     "optimiser": asdict(phase.optimiser),
+                    "unit": phase.unit,
+                    "rows": None if phase.rows is None else _digest(phase.rows),
+                    "fill": None if phase.fill is None else asdict(phase.fill),
+                    "packed": phase.packed,
                 }
                 for phase in self.phases
             ],
@@ -255,6 +305,12 @@ class Plan:
         """Digest of the plan: a resumed run must have the same."""
         text = json.dumps(self.to_json(), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _digest(rows: tuple[int, ...]) -> dict[str, Any]:
+    """Which rows, without a list of them."""
+    text = ",".join(map(str, rows))
+    return {"records": len(rows), "digest": hashlib.blake2b(text.encode(), digest_size=16).hexdigest()}
 
 
 def epoch_steps(records: int, sampler: Shuffle | Poisson) -> int:

@@ -1,21 +1,77 @@
-"""Which records a step reads. Public batches follow the data seed; private ones the secret source."""
+"""What a step reads. Public batches follow the data seed; private ones the secret source."""
 
 from __future__ import annotations
+
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
 
+from taciturn.errors import DataError
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import Poisson, Step
+from taciturn.training.plan import Phase, Poisson, PoissonKinds, Residual, Shuffle, Step, UserEntity
+from taciturn.training.units import Ints, Mentions, Units
 
 
-def draw(step: Step, data_seed: int, secret: SecretSource) -> NDArray[np.int64]:
-    """Row numbers, within the phase's records, of one logical batch. Empty only for Poisson (or an empty part)."""
+def draw(step: Step, data_seed: int, secret: SecretSource) -> Ints:
+    """The coins that fell, or the rows of a shuffled batch, as numbers; ascending where they are coins. Empty only for
+    coins (or an empty part).
+
+    Of a UserEntity sampler coins are numbered in the order of its counts: users, then detected, then extended entities.
+    """
     phase = step.phase
-    if isinstance(phase.sampler, Poisson):
-        return secret.coins(step.number, phase.records, phase.sampler.rate)
-    size = phase.sampler.batch_size
-    per_epoch = -(-phase.records // size)
-    epoch, i = divmod(step.in_phase, per_epoch)
-    order = np.random.Generator(np.random.PCG64([data_seed, epoch])).permutation(phase.records)
+    match phase.sampler:
+        case Poisson(rate):
+            return secret.coins(step.number, phase.records, rate)
+        case PoissonKinds(rates, counts):
+            return secret.coins(step.number, counts, rates)
+        case UserEntity(q_u, q_e, q_s, counts):
+            return secret.coins(step.number, counts, (q_u, q_e, q_s))
+        case Shuffle(size):
+            return shuffled(phase.records, size, step.in_phase, data_seed)
+
+
+def shuffled(records: int, size: int, step: int, seed: int) -> Ints:
+    """The rows of batch number ``step``: every row once an epoch, in another order each."""
+    epoch, i = divmod(step, -(-records // size))
+    order = np.random.Generator(np.random.PCG64([seed, epoch])).permutation(records)
     return order[i * size : (i + 1) * size]
+
+
+def chosen(phase: Phase, coins: Ints, units: Units | None) -> Ints | Units:
+    """The records that ``coins`` let in, or the units with their rows."""
+    if units is None:
+        return coins
+    if not isinstance(phase.sampler, UserEntity):
+        return units.take(coins)
+    mentions = units.mentions
+    if mentions is None:
+        raise DataError(f"phase {phase.name!r} draws users and entities, but its records do not say whose they are")
+    users = phase.sampler.counts[0]
+    fell = np.zeros(sum(phase.sampler.counts), bool)
+    fell[coins] = True
+    drawn = fell[users:]
+    if phase.unit == "user":
+        return _gated(units.take(coins[coins < users]), drawn, mentions)
+    first = units.rows[units.offsets[:-1]]
+    whole = np.minimum.reduceat(drawn[mentions.entities], mentions.offsets[:-1])  # all entities of a row drawn
+    return units.take(np.flatnonzero(fell[mentions.users[first]] & whole[first]))
+
+
+def _gated(users: Units, drawn: NDArray[np.bool_], mentions: Mentions) -> Units:
+    """Of each user's rows those with an entity that was drawn; the weight of a row is Σ w_e over these (UeDP, Algorithm 1,
+    lines 24–26), w_e being ``mentions.weights``."""
+    worth = np.where(drawn, 1.0 if mentions.weights is None else mentions.weights, 0.0)[mentions.entities]
+    of_row = np.add.reduceat(worth, mentions.offsets[:-1]).astype(np.float32)[users.rows]
+    keep = of_row > 0
+    owner = np.repeat(np.arange(len(users)), np.diff(users.offsets))[keep]
+    offsets = np.array([0, *accumulate(np.bincount(owner, minlength=len(users)).tolist())], np.int64)
+    return Units(users.rows[keep], offsets, (users.weights * of_row)[keep], mentions, users.worth)
+
+
+def residual_batch(step: Step, rule: Residual, rows: int, data_seed: int) -> Ints:
+    """Rows of the skeletons that the noiseless half of a residual step reads, apart from what it draws privately: of all
+    ``rows`` of the data those that come after the private records. All skeletons are among them, copies included, as
+    their multiset must be the same for both neighbours."""
+    skeletons = rows - step.phase.records
+    return step.phase.records + shuffled(skeletons, rule.batch_size, step.in_phase, data_seed)

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from taciturn.errors import UsageError
 
-Kind = Literal["noise", "coins"]
+Kind = Literal["noise", "coins", "states"]
 BLOCK_BYTES = 16
 
 

@@ -1,0 +1,94 @@
+"""CRT whose noised steps carry differences only: a private record's gradient minus its skeleton's (ours, not published).
+
+Skeletons are free (docs/guarantees.md, "Skeletons"), so the part of a gradient that they already tell needs neither clip nor
+noise. The noiseless half of a step draws skeletons of its own: those of the records drawn would show which were drawn, and
+the amplification by sampling would be gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from taciturn.errors import DataError
+from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
+from taciturn.mechanisms.corpus import residual_units
+from taciturn.privacy.accountant import compose
+from taciturn.privacy.claims import Phases, merged
+from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.statements import (
+    CONSTANTS,
+    COVERED,
+    LOCAL,
+    PRIVATE_RECORD,
+    SAMPLED,
+    STABLE,
+    WHOLE,
+    alignment,
+    confidentiality,
+    nothing,
+    settle,
+)
+from taciturn.screening.screened import ScreenedCorpus
+from taciturn.training.plan import Phase, Plain, Plan, Poisson, Residual, Shuffle, Target, epoch_steps
+from taciturn.training.units import Units
+
+SUMMARY = "crt whose noise falls on what private records add to their skeletons"
+ALONE = "a secret that is all the conservative policy marks in its record after redaction"
+
+
+class Config(Strict):
+    """public: the noiseless phase, over public text and skeletons. private: the residual steps. skeleton_batch: how many
+    skeletons the noiseless half of such a step reads."""
+
+    public: PublicSteps = PublicSteps()
+    private: PrivateSteps = PrivateSteps()
+    skeleton_batch: int = Field(32, ge=1)
+
+
+def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
+    """[plain phase on public text and skeletons, residual steps on private records]."""
+    n_open = sum(len(screened.texts(part)) for part in ("public", "skeletons"))
+    n_private, skeletons = len(screened.texts("private")), len(screened.texts("skeletons"))
+    if not n_private or not skeletons:
+        raise DataError(
+            f"the screened corpus has {n_private} private records and {skeletons} skeletons: residuals need both; check the "
+            "policies, or take crt"
+        )
+    shuffle = Shuffle(config.public.batch_size)
+    steps = config.public.epochs * epoch_steps(n_open, shuffle)
+    public = Phase("public", ("public", "skeletons"), n_open, shuffle, Plain(), steps, config.public.optimiser.build())
+    private = Phase(
+        "private",
+        ("private", "skeletons"),
+        n_private,
+        Poisson(config.private.sampling_rate(n_private)),
+        Residual(config.private.rule(n_private, target), config.skeleton_batch),
+        config.private.steps,
+        config.private.optimiser.build(),
+        unit="residual",
+    )
+    return Plan("crt_residual", (public, private), 1, target, screened.key)
+
+
+def units(screened: ScreenedCorpus, config: Config) -> dict[str, Units]:
+    """Private records beside their skeletons."""
+    del config
+    return {"private": residual_units(screened)}
+
+
+def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
+    """As crt, since a residual is clipped to C like a gradient; and less for a secret whose masked record is its skeleton:
+    the neighbour adds nothing at all, so C instead of 2C comes between them (guarantees.md §3.5)."""
+    counts = merged(phases)
+    yield from confidentiality(counts, evidence, conditional=not evidence.all_private)
+    profile = compose(counts, "add-remove")
+    assumptions = (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence), COVERED, WHOLE)
+    yield settle(
+        "confidentiality", ALONE, "substitution", profile.epsilon(evidence.delta), evidence.delta,
+        "residuals (guarantees.md §3.5)", assumptions, evidence, reason=profile.reason, order_matters=True,
+    )  # fmt: skip
+    why = "the skeletons of private records are trained on without noise, so a record's presence may show"
+    yield nothing("dp", PRIVATE_RECORD, "add-remove", evidence, why)

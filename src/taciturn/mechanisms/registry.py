@@ -1,0 +1,35 @@
+"""Mechanisms by name. A new one is a file beside this one and its name in ``MECHANISMS`` (docs/how-to/new-mechanism.md)."""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+from taciturn.errors import UsageError, nearest
+from taciturn.mechanisms import MECHANISMS
+from taciturn.privacy import verify as recompute
+from taciturn.privacy.claims import Phases
+from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.guarantee import Guarantee
+
+
+def mechanism(name: str) -> Any:
+    """The module of a mechanism: SUMMARY, Config, plan, guarantees. Raises UsageError that names the nearest."""
+    if name not in MECHANISMS:
+        raise UsageError(f"mechanism {name!r} is unknown: {nearest(name, MECHANISMS)}")
+    return import_module(f"taciturn.mechanisms.{name.replace('-', '_')}")
+
+
+def guarantees(name: str, phases: Phases, evidence: Evidence) -> list[Guarantee]:
+    """Every statement that holds for a finished run of a mechanism.
+
+    phases: what the ledger counted (``Ledger.by_phase()``). evidence: measured facts.
+    """
+    return list(mechanism(name).guarantees(phases, evidence))
+
+
+def verify(path: str | os.PathLike[str]) -> list[recompute.Mismatch]:
+    """Everything in which a ``certificate.json`` and the files beside it disagree; an empty list is a pass. Needs no
+    torch."""
+    return recompute.verify(path, guarantees)

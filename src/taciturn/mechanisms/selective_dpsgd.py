@@ -1,0 +1,107 @@
+"""Selective DP-SGD (Shi, Cui, Li, Jia, Yu 2021): noise on sensitive tokens and on the states they leave, none on the rest.
+
+One-layer LSTM only (taciturn.training.selective has the algorithm). What it protects is what the policy detects; that much
+redaction gives for nothing, with ε = 0 (CRT, section 2), so this is a baseline. For what the policy misses ε is infinite.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from pydantic import Field
+
+from taciturn.errors import DataError, UsageError
+from taciturn.mechanisms.config import OptimiserConfig, Strict
+from taciturn.privacy.claims import Phases, merged, spent
+from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.selective import SelectiveGaussian, balanced, calibrated
+from taciturn.privacy.statements import (
+    CONSTANTS,
+    DETECTED,
+    LOCAL,
+    MISSED,
+    RECORD,
+    SAMPLED,
+    STABLE,
+    alignment,
+    miss_rates,
+    nothing,
+    settle,
+)
+from taciturn.screening.screened import ScreenedCorpus
+from taciturn.text.document import MASK
+from taciturn.training.plan import Phase, Plan, Poisson, SelectiveState, Target
+
+SUMMARY = "an LSTM with noise on sensitive tokens only; nothing for what the policy misses"
+
+
+class Config(Strict):
+    """See :class:`taciturn.training.plan.SelectiveState`. rate: Poisson rate, else ``batch``/N. steps: in the whole run.
+
+    noise_multiplier: σ, else calibrated to ε. state_noise: σ_h, else σ·√runs: states then cost what parameters do.
+    """
+
+    batch: int = Field(32, ge=1)
+    rate: float | None = Field(None, gt=0, le=1)
+    steps: int = Field(200, ge=1)
+    clip: float = Field(1.0, gt=0)
+    noise_multiplier: float | None = Field(None, gt=0)
+    state_clip: float = Field(1.0, gt=0)
+    state_noise: float | None = Field(None, gt=0)
+    runs: int = Field(4, ge=1)
+    optimiser: OptimiserConfig = OptimiserConfig(lr=1e-3)
+
+    def sampling_rate(self, records: int) -> float:
+        """q; a function of the number of records only."""
+        return self.rate if self.rate is not None else min(1.0, self.batch / max(records, 1))
+
+    def event(self, rate: float, target: Target) -> SelectiveGaussian:
+        """What a step costs: σ as given, or the smallest that keeps the run within the target."""
+
+        def made(sigma: float) -> SelectiveGaussian:
+            if self.state_noise is None:
+                return balanced(rate, self.runs)(sigma)
+            return SelectiveGaussian(rate, sigma, self.state_noise, self.runs)
+
+        if self.noise_multiplier is not None:
+            return made(self.noise_multiplier)
+        if target.epsilon is None or target.delta is None:
+            raise UsageError("give epsilon and delta to calibrate the noise to, or a noise_multiplier")
+        return calibrated(target.epsilon, target.delta, self.steps, made)
+
+
+def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
+    """One phase over the original records, of which only what π masked is noised."""
+    if not any(MASK in text for text in screened.texts("redacted")):
+        raise DataError(
+            "selective_dpsgd has nothing to noise: the policy found nothing in this corpus, so every token would be trained "
+            "on as it is; check the policy, or choose sgd or dpsgd"
+        )
+    records = len(screened.texts("original"))
+    event = config.event(config.sampling_rate(records), target)
+    rule = SelectiveState(config.clip, event.noise_multiplier, config.state_clip, event.state_noise, event.runs)
+    optimiser = config.optimiser.build()
+    phase = Phase("private", ("original",), records, Poisson(event.rate), rule, config.steps, optimiser)
+    return Plan("selective_dpsgd", (phase,), 1, target, screened.key)
+
+
+def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
+    """Every noise composed, the record's coin given away (`privacy/selective.py`); nothing where the policy does not see."""
+    counts = merged(phases)
+    epsilon = spent(counts, "substitution", evidence.delta)
+    detail = {"epsilon_of_redaction": 0.0}
+    noises = {event.effective for event in counts if isinstance(event, SelectiveGaussian)}
+    if len(noises) == 1:
+        detail["effective_noise_multiplier"] = noises.pop()
+    unsure = "training read text without noise" if math.isinf(epsilon) else None
+    yield settle(
+        "sdp", DETECTED, "substitution", epsilon, evidence.delta,
+        "parameter and state noise composed, without amplification (guarantees.md, Selective DP-SGD)",
+        (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence)), evidence, detail=detail, reason=unsure,
+    )  # fmt: skip
+    why = "what the policy misses was trained on without noise"
+    yield nothing("sdp", MISSED, "substitution", evidence, why, miss_rates(evidence))
+    why = "public tokens are trained on without noise, so a record's presence may show"
+    yield nothing("dp", RECORD, "add-remove", evidence, why)

@@ -1,0 +1,140 @@
+"""Accounting of Selective DP-SGD: every noise it adds, composed, and no amplification by sampling.
+
+What one step shows of a drawn record when its secrets change and its public text does not (`training/selective.py`):
+
+- the noised LSTM state after each of at most R sensitive runs. Given the states before it, a state is a vector of norm at
+  most C_h plus N(0, (σ_h·C_h)²): a Gaussian pair at ±1 in units of C_h. Public losses are functions of noised states and
+  public tokens, so they show nothing else (post-processing);
+- the noised sum of clipped private gradients, a Gaussian pair at ±1 in units of C, given those states.
+
+Adaptive composition of Gaussian pairs is the Gaussian pair whose squared distances add up (Dong, Roth, Su 2022, Corollary
+2): N(+1) against N(−1) at σ_eff = (1/σ² + R/σ_h²)^(−1/2). The noiseless gradient of public tokens shows who was drawn, so
+the coin of the record is given to the attacker: over T steps
+
+    δ(ε) = Σ_j Bin(T, q)(j) · δ_Gauss(ε; μ = 2√j/σ_eff),
+
+and both directions agree by symmetry. Neighbours are substitutions with equal redacted texts (JFT, Definition 3).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from taciturn.errors import GuaranteeError, UsageError
+
+if TYPE_CHECKING:
+    from taciturn.privacy.coins import Side
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SelectiveGaussian:
+    """One step: Poisson sampling at ``rate`` in (0, 1], seen by the attacker; ``noise_multiplier`` × C on the sum of private
+    gradients; ``state_noise`` × C_h on the state after each of at most ``runs`` ≥ 1 sensitive runs of a record."""
+
+    rate: float
+    noise_multiplier: float
+    state_noise: float
+    runs: int
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "noise_multiplier", "state_noise"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise UsageError(f"SelectiveGaussian {name}: expected a finite number, found {value!r}")
+            object.__setattr__(self, name, float(value))
+        if not 0 < self.rate <= 1:
+            raise UsageError(f"SelectiveGaussian rate: expected a probability in (0, 1], found {self.rate}")
+        for name in ("noise_multiplier", "state_noise"):
+            if getattr(self, name) <= 0:
+                raise UsageError(
+                    f"SelectiveGaussian {name}: expected a positive number, found {getattr(self, name)}; a step without "
+                    "noise is NonPrivate(reads=...)"
+                )
+        if isinstance(self.runs, bool) or not isinstance(self.runs, int) or self.runs < 1:
+            raise UsageError(f"SelectiveGaussian runs: expected a whole number ≥ 1, found {self.runs!r}")
+
+    @property
+    def effective(self) -> float:
+        """σ_eff: what all noises of one step are worth together.
+
+        >>> round(SelectiveGaussian(0.1, 2.0, 4.0, 4).effective, 4)
+        1.4142
+        """
+        return float((self.noise_multiplier**-2 + self.runs * self.state_noise**-2) ** -0.5)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "event": "selective-gaussian",
+            "rate": self.rate,
+            "noise_multiplier": self.noise_multiplier,
+            "state_noise": self.state_noise,
+            "runs": self.runs,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Selective:
+    """``steps`` equal steps, as a :class:`taciturn.privacy.coins.Law`."""
+
+    event: SelectiveGaussian
+    steps: int
+
+    def __post_init__(self) -> None:
+        if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 0:
+            raise UsageError(f"steps: expected a whole number ≥ 0, found {self.steps!r}")
+
+    def sides(self, tail: float) -> tuple[Side, ...]:
+        """One direction, as the other is its mirror: with the rate's chance a Gaussian pair, else nothing."""
+        del tail  # nothing is cut
+        # Here, not above: pairs.py knows the events, and this module defines one of them.
+        import numpy as np
+
+        from taciturn.privacy.coins import Side
+        from taciturn.privacy.pairs import Mixture, Pair
+
+        at, nowhere = Mixture(np.ones(1), np.zeros(1)), Mixture(np.zeros(1), np.zeros(1))
+        drawn, sigma = self.event.rate, self.event.effective
+        outcomes = [(drawn, Pair(at, at, sigma)), (1 - drawn, Pair(nowhere, nowhere, sigma))]
+        return (Side(tuple(outcome for outcome in outcomes if outcome[0])),)
+
+    def epsilon(self, delta: float) -> float:
+        """Smallest certified ε at ``delta``, by substitution.
+
+        >>> round(Selective(SelectiveGaussian(0.01, 4.0, 8.0, 4), 200).epsilon(1e-5), 2)
+        7.04
+        """
+        from taciturn.privacy import coins
+
+        return coins.epsilon(self, delta) if self.steps else 0.0
+
+
+Made = Callable[[float], SelectiveGaussian]
+
+
+def balanced(rate: float, runs: int) -> Made:
+    """Events by their parameter noise σ, the states sharing what the parameters cost: σ_h = σ·√R, so σ_eff = σ/√2.
+
+    >>> balanced(0.1, 4)(2.0)
+    SelectiveGaussian(rate=0.1, noise_multiplier=2.0, state_noise=4.0, runs=4)
+    """
+    return lambda sigma: SelectiveGaussian(rate, sigma, sigma * math.sqrt(runs), runs)
+
+
+def calibrated(epsilon: float, delta: float, steps: int, made: Made) -> SelectiveGaussian:
+    """The event with the least σ, to 1e-3 and never too small, whose ``steps`` cost at most ``epsilon`` at ``delta``.
+
+    Raises GuaranteeError when no σ is enough: ``made`` fixes a state noise that alone costs more.
+    """
+    from taciturn.privacy.units import noise_for
+
+    try:
+        return made(noise_for(epsilon, lambda sigma: Selective(made(sigma), steps).epsilon(delta)))
+    except GuaranteeError as error:
+        states = Selective(made(1e5), steps).epsilon(delta)
+        raise GuaranteeError(
+            f"epsilon {epsilon:g} is out of reach: noised states alone cost {states:.3g} at δ = {delta:g} over {steps} "
+            "steps; raise state_noise (or leave it out), or lower runs, the rate or the steps"
+        ) from error

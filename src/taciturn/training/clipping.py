@@ -1,0 +1,145 @@
+"""Σ of clipped per-unit gradients: a unit is a record, or several rows that are clipped as one (taciturn.training.units)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from taciturn.errors import UsageError
+from taciturn.models.loss import Batch, collate, microbatches
+from taciturn.models.tokens import Tokens
+from taciturn.persample.capture import captured, trainable_names
+from taciturn.persample.clip import RULES, clipped_sum
+from taciturn.persample.sums import Sums
+from taciturn.persample.tape import layer_of
+from taciturn.training.sharded import ShardedSums
+from taciturn.training.units import Ints, Units
+from taciturn.training.work import Work, batch_of, scored
+from taciturn.training.world import ALONE, World
+
+
+def clipped(
+    model: nn.Module,
+    tokens: Tokens,
+    rows: Ints,
+    mask: int,
+    work: Work,
+    rule: str,
+    C: float,
+    world: World = ALONE,
+) -> tuple[Sums, int]:
+    """(Σ clipped per-record gradients, how many records were within C); no sum at all for no rows.
+
+    Neither the order of ``rows`` nor the cut into passes changes the sums but for rounding. ``rows`` are this process's;
+    with a sharded model all processes call this, and its sums are theirs together.
+    """
+    model.zero_grad(set_to_none=True)
+    sums = Sums() if world.mesh is None else ShardedSums(model, world)
+    below = 0
+    for part in world.passes(microbatches(rows, tokens.sizes(rows), work.token_budget)):
+        batch = batch_of(tokens, part, mask, model)
+        with captured(model, len(batch)) as tape:
+            losses_B = work.losses(model, batch) / scored(batch).clamp_min(1.0)
+            norms = clipped_sum(model, tape, losses_B, C, sums, rule, work.scale)
+        below += 0 if part is None else int((norms <= C).sum())
+    return sums, below
+
+
+def clipped_units(
+    model: nn.Module, tokens: Tokens, units: Units, mask: int, work: Work, rule: str, C: float
+) -> tuple[Sums, int]:
+    """(Σ clipped per-unit gradients, how many units were within C), as :func:`clipped`; a unit's gradient is that of
+    Σ weight · mean loss of its rows. A unit whose rows do not fit in one pass is taken by itself, in several."""
+    model.zero_grad(set_to_none=True)
+    sums = Sums()
+    below = int((units.counts == 0).sum())
+    for part, rows in passes(units, tokens, work.token_budget):
+        if rows is None:
+            norm = _alone(model, tokens, units.take(part), mask, work, rule, C, sums)
+            below += int(norm <= C)
+            continue
+        U, R = rows.shape
+        batch = _padded(tokens, rows, mask, model)
+        weights = torch.from_numpy(_weights(units, part, R)).to(batch.input_ids.device)
+        with captured(model, U * R, U) as tape:
+            losses_UR = (work.losses(model, batch) / scored(batch).clamp_min(1.0)).view(U, R)
+            norms = clipped_sum(model, tape, (losses_UR * weights).sum(1), C, sums, rule, work.scale)
+        below += int((norms <= C).sum())
+    return sums, below
+
+
+def passes(units: Units, tokens: Tokens, token_budget: int) -> Iterator[tuple[Ints, Ints | None]]:
+    """(numbers of units, their rows [U, R] with −1 where a unit has fewer); rows None for a unit too large for a pass.
+
+    Units of about as many rows go together: R is rounded up so that at most a third of the rows are empty.
+    """
+    counts = units.counts
+    lengths = tokens.lengths[units.rows]
+    longest = np.zeros(len(units), np.int64)
+    np.maximum.at(longest, np.repeat(np.arange(len(units)), counts), lengths)
+    wide = _rounded(counts)
+    for R in np.unique(wide[counts > 0]):
+        members = np.flatnonzero((wide == R) & (counts > 0))
+        large = R * longest[members] > token_budget
+        for unit in members[large]:
+            yield np.array([unit]), None
+        fits = members[~large]
+        for part in microbatches(fits, R * longest[fits], token_budget):
+            rows = np.full((len(part), R), -1, np.int64)
+            for i, unit in enumerate(part):
+                rows[i, : counts[unit]] = units.of(int(unit))
+            yield part, rows
+
+
+def _rounded(counts: Ints) -> Ints:
+    """1, 2, 3, 4, 6, 8, 12, 16, …: the next of these."""
+    steps = np.array(sorted({2**i for i in range(40)} | {3 * 2**i for i in range(38)}))
+    found: Ints = steps[np.searchsorted(steps, counts)]
+    return found
+
+
+def _weights(units: Units, part: Ints, R: int) -> np.ndarray:
+    """The weights of the rows of some units, [U, R]; zero where a unit has fewer rows."""
+    out = np.zeros((len(part), R), np.float32)
+    for i, unit in enumerate(part):
+        out[i, : units.counts[unit]] = units.weights[units.offsets[unit] : units.offsets[unit + 1]]
+    return out
+
+
+def _padded(tokens: Tokens, rows_UR: Ints, mask: int, model: nn.Module) -> Batch:
+    """The rows laid end to end, [U·R, T]; an empty one (−1) has no target."""
+    flat = rows_UR.reshape(-1)
+    device = next(model.parameters()).device
+    batch = collate(tokens, np.where(flat < 0, flat.max(), flat), mask, device)
+    gone = torch.from_numpy(flat < 0).to(device)
+    batch.weights[gone] = 0
+    if batch.labels is not None:
+        batch.labels[gone] = -1
+    return batch
+
+
+def _alone(
+    model: nn.Module, tokens: Tokens, unit: Units, mask: int, work: Work, rule: str, C: float, into: Sums
+) -> float:
+    """Add the clipped gradient of one unit, taken by ordinary passes over its rows; its norm."""
+    if work.scale != 1.0:
+        raise UsageError("a unit does not fit in one pass in fp16: raise train.token_budget, or use bf16 or float32")
+    weight = dict(zip(unit.rows.tolist(), unit.weights.tolist(), strict=True))
+    for part in microbatches(unit.rows, tokens.sizes(unit.rows), work.token_budget):
+        batch = batch_of(tokens, part, mask, model)
+        weights = torch.tensor([weight[int(row)] for row in part], device=batch.input_ids.device)
+        ((work.losses(model, batch) / scored(batch).clamp_min(1.0)) * weights).sum().backward()
+    named = {name: p.grad for p, name in trainable_names(model).items() if p.grad is not None}
+    layers = list(dict.fromkeys(map(layer_of, trainable_names(model).values())))
+    squared: dict[str, Tensor] = {layer: torch.zeros(1) for layer in layers}
+    for name, grad in named.items():
+        squared[layer_of(name)] = squared[layer_of(name)].to(grad.device) + grad.float().square().sum()
+    squared_LU = torch.stack([squared[layer] for layer in layers])
+    factors = dict(zip(layers, RULES[rule](squared_LU, C), strict=True))
+    for name, grad in named.items():
+        into.add(name, grad.float() * factors[layer_of(name)])
+    model.zero_grad(set_to_none=True)
+    return float(squared_LU.sum().sqrt())

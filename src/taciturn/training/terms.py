@@ -1,0 +1,154 @@
+"""The terms a phase is written in: how it draws, what it does with what it drew, and what it shows the model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from taciturn.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Shuffle:
+    """Minibatches of a fresh permutation, every record once an epoch. No privacy: for parts that cost nothing."""
+
+    batch_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """Each record joins each step independently with probability ``rate``; a step may be empty, and still is one."""
+
+    rate: float
+
+
+@dataclass(frozen=True, slots=True)
+class PoissonKinds:
+    """Units of several kinds, one kind after the other: ``counts`` of them, drawn independently at ``rates``."""
+
+    rates: tuple[float, ...]
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UserEntity:
+    """Coins for users, for detected entities and for extended ones (UeDP, Algorithm 1, lines 8 and 10).
+
+    A unit (user-entity) joins if its user and all its entities do; of a user's records (unit user) those join that hold a
+    drawn entity. ``counts``: users, detected entities, extended entities. expected: the constant that sums are divided by.
+    limits: for two-level coins, what the corpus was checked to keep: units of a user, users of an entity besides it, units
+    of a user and an entity; None where the guarantee does not need them.
+    """
+
+    user_rate: float
+    entity_rate: float
+    extended_rate: float
+    counts: tuple[int, int, int]
+    expected: float
+    limits: tuple[int, int, int] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plain:
+    """Mean loss per token, no clipping, no noise."""
+
+
+@dataclass(frozen=True, slots=True)
+class ClipNoise:
+    """Per-record gradients clipped to ``clip``, summed, plus Gaussian noise, over the constant q·N.
+
+    clipping: flat; per-layer (each of L layers to clip/√L); automatic (normalised to clip); adaptive (flat, and ``clip``
+    follows the ``quantile`` of the gradient norms at speed ``quantile_rate``, from a count noised with ``count_noise``).
+    noise_multiplier: of the whole step. With adaptive clipping the sum gets more noise than that and the count the rest:
+    a record moves the pair (sum/(z_Δ·C), (count − ½)/σ_b) by at most √(z_Δ⁻² + (2σ_b)⁻²) = 1/noise_multiplier
+    (Andrew et al. 2021, Theorem 1).
+    """
+
+    clip: float
+    noise_multiplier: float
+    clipping: Literal["flat", "per-layer", "automatic", "adaptive"] = "flat"
+    quantile: float = 0.5
+    quantile_rate: float = 0.2
+    count_noise: float = 10.0
+
+    def __post_init__(self) -> None:
+        if self.adapts and self.count_noise <= self.noise_multiplier / 2:
+            raise UsageError(
+                f"count_noise {self.count_noise:g} must be above half the noise multiplier {self.noise_multiplier:g}: the "
+                "count alone would cost more than the whole step may"
+            )
+
+    @property
+    def adapts(self) -> bool:
+        return self.clipping == "adaptive"
+
+    @property
+    def factors(self) -> str:
+        """The name of the clipping rule in `taciturn.persample.clip.RULES`."""
+        return "flat" if self.adapts else self.clipping
+
+    @property
+    def sum_noise(self) -> float:
+        """z_Δ: the noise multiplier of the sum of gradients."""
+        if not self.adapts or self.noise_multiplier == 0:
+            return self.noise_multiplier
+        return float((self.noise_multiplier**-2 - (2 * self.count_noise) ** -2) ** -0.5)
+
+
+@dataclass(frozen=True, slots=True)
+class SelectiveState:
+    """Plain gradients of public tokens, per-record gradients of sensitive ones clipped to ``clip`` and noised, and the LSTM
+    state clipped to ``state_clip`` and noised wherever a sensitive run ends (taciturn.training.selective).
+
+    noise_multiplier, state_noise: standard deviations in units of ``clip`` and ``state_clip``. runs: sensitive runs of a
+    record after which the rest of it counts as sensitive.
+    """
+
+    clip: float
+    noise_multiplier: float
+    state_clip: float
+    state_noise: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True)
+class Residual:
+    """The mean gradient of ``batch_size`` skeletons, as it is, plus clipped and noised differences between the gradients of
+    private records and of their skeletons (docs/guarantees.md, "Residuals"). The skeletons are drawn apart from the
+    records: those of the records drawn would show which were."""
+
+    noised: ClipNoise
+    batch_size: int
+
+
+@dataclass(frozen=True, slots=True)
+class LocalUpdates:
+    """Each drawn user trains a copy of the model on what was drawn of its records, by plain SGD at ``lr`` in batches of
+    ``batch_size`` for ``epochs``; what it moved is clipped to ``clip``, weighted, summed, and noised once (McMahan et al.
+    2018, Algorithm 1; UeDP, Algorithm 1).
+
+    noise_multiplier: of the sum, in units of ``clip``. caps: ŵ_u, ŵ_e and ŵ_s of the weights min(n/ŵ, 1) of users, detected
+    and extended entities (UeDP, lines 3–5); None for weights of one.
+    """
+
+    clip: float
+    noise_multiplier: float
+    lr: float
+    batch_size: int
+    epochs: int = 1
+    caps: tuple[float, float, float] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """What stands in the place of `<MASK>`: up to ``longest`` tokens sampled anew for every batch, from the model as it was
+    at the start (initial) or as it is (self). loss: whether those tokens are targets. Free, as it looks at nothing but the
+    text with its masks and the model (docs/guarantees.md, "Filled skeletons")."""
+
+    source: Literal["initial", "self"]
+    loss: bool = False
+    longest: int = 3
+
+
+Rule = Plain | ClipNoise | SelectiveState | Residual | LocalUpdates
+Sampler = Shuffle | Poisson | PoissonKinds | UserEntity
