@@ -10,12 +10,14 @@ from typing import Any
 
 from taciturn.auditing.finding import Finding, save
 from taciturn.auditing.run import audit as attack_all
+from taciturn.mechanisms import planning, registry
 from taciturn.mechanisms import run as runs
 from taciturn.mechanisms.certify import certify as write_certificate
 from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.cost import spent
 from taciturn.mechanisms.settings import RunConfig, save_config
 from taciturn.privacy.certificate import Certificate
+from taciturn.privacy.guarantee import Guarantee
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import Record
 from taciturn.training.plan import Plan
@@ -38,7 +40,15 @@ class Planned:
                 f"  {phase.name}: {self.plan.steps_of(phase)} steps over {phase.records} records of "
                 f"{' and '.join(phase.reads)}; {phase.event}"
             )
-        return "\n".join([*lines, *(f"  {line}" for line in spent(self.plan) if self.plan.target.delta is not None)])
+        lines += [f"  {line}" for line in (spent(self.plan) if self.plan.target.delta is not None else [])]
+        if hasattr(registry.mechanism(self.config.mechanism), "facts"):
+            lines += [f"  {each.label()}" for each in self.promises]
+        return "\n".join(lines)
+
+    @property
+    def promises(self) -> list[Guarantee]:
+        """What the certificate will say if the plan is run as it is."""
+        return planning.promised(self.config, self.plan, self.screened)
 
     def save(self, path: PathLike) -> None:
         """Write run.toml, for `taciturn train`."""
@@ -112,7 +122,7 @@ def plan(
         "train": dict(train or {}),
     }
     config = parse(RunConfig, raw, "plan")
-    return Planned(config, runs.make_plan(config, screened), screened)
+    return Planned(config, planning.make_plan(config, screened), screened)
 
 
 def train(

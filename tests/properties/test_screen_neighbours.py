@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from taciturn.mechanisms.corpus import residual_units
 from taciturn.screening import Policy, ScreenedCorpus, screen
 from taciturn.screening.policies import View
 from taciturn.screening.redact import redact
@@ -219,3 +220,34 @@ def test_duplicates_are_looked_up_apart_in_public_and_private() -> None:
     screened = screen(Corpus.from_documents(documents), nothing, nothing, unit="document", dedup="all")
     assert screened.texts("public") == ["a b"]
     assert screened.texts("private") == ["a b"]
+
+
+def residual_terms(corpus: ScreenedCorpus) -> Counter[tuple[str, ...]]:
+    """What the units of crt_residual add: (record, its skeleton), or (record,) where it has none."""
+    rows = corpus.texts("private") + corpus.texts("skeletons")
+    units = residual_units(corpus)
+    assert len(units) == len(corpus.texts("private"))
+    return Counter(tuple(rows[row] for row in units.of(u)) for u in range(len(units)) if len(units.of(u)))
+
+
+@settings(max_examples=300, deadline=None)
+@given(neighbours(), policies, policies, st.sampled_from(["suspicious", "private", "all"]))
+def test_the_terms_of_neighbours_differ_in_one_that_vanishes(
+    pair: tuple[list[str], list[str], int, str], pi: Policy, wide: Policy, scope: str
+) -> None:
+    """guarantees.md §3.5: at most one term differs, and none is left in D' where π_c marks nothing in the masked record."""
+    texts, masked, at, _ = pair
+    ours, theirs = run(texts, pi, wide, scope), run(masked, pi, wide, scope)
+    parts = [corpus.table["part"].to_pylist() for corpus in (ours, theirs)]
+    here, there = (corpus.table["skeleton"].to_pylist()[at] for corpus in (ours, theirs))
+    if parts[0] != parts[1] or here != there:
+        return  # outside the conditions of §3.1
+    lost, come = (
+        residual_terms(ours) - residual_terms(theirs),
+        residual_terms(theirs) - residual_terms(ours),
+    )
+    assert lost.total() <= 1
+    assert come.total() <= 1
+    (after,) = redact([masked[at]], pi)
+    if here is not None and not wide.find([after.text])[0].spans:
+        assert not come

@@ -32,9 +32,10 @@ def plan(
 
     Example: `taciturn plan crt screened/ --model gpt2 --epsilon 3 --delta 8e-5 -o run.toml`
     """
-    from taciturn.cli.show import as_json, talk
+    from taciturn.cli.show import as_json, out, talk
     from taciturn.mechanisms.config import parse
-    from taciturn.mechanisms.run import make_plan
+    from taciturn.mechanisms.planning import make_plan, promised
+    from taciturn.mechanisms.registry import mechanism as mechanism_named
     from taciturn.mechanisms.settings import RunConfig, save_config
     from taciturn.screening.screened import load
 
@@ -47,14 +48,18 @@ def plan(
         "train": {"valid": [str(Path(v).resolve()) for v in valid]},
     }
     config = parse(RunConfig, assign(raw, set_), "plan")
-    made = make_plan(config, load(corpus))
+    screened = load(corpus)
+    made = make_plan(config, screened)
+    promises = promised(config, made, screened) if hasattr(mechanism_named(mechanism), "facts") else []
     if output is not None:
         save_config(config, output)
         talk.print(f"wrote {output}; next: taciturn train {output} -o runs/NAME")
     if json:
-        as_json(made.to_json())
+        as_json({**made.to_json(), **({"guarantees": [each.to_json() for each in promises]} if promises else {})})
         return
     show_plan(made)
+    for each in promises:
+        out.print(each.label())
 
 
 def show_plan(made: Any) -> None:

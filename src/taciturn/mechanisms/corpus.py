@@ -73,21 +73,22 @@ def mentions_in(screened: ScreenedCorpus, *, entities: bool = True) -> Mentions:
 
 
 def residual_units(screened: ScreenedCorpus) -> Units:
-    """Each private record minus its skeleton, over the rows of ("private", "skeletons"). A removed copy and a record that is
-    its own skeleton have no row; one without a skeleton is alone."""
+    """Each private record minus its skeleton, over the rows of ("private", "skeletons"). A removed copy has no row, nor has
+    a record in which the conservative policy marks nothing after redaction: its skeleton says it all. One without a
+    skeleton is alone."""
     table, private = screened.table, screened.texts("private")
     skeletons = iter(range(len(private), len(private) + len(screened.texts("skeletons"))))
     pairs: list[list[tuple[int, float]]] = []
-    columns = (table[name].to_pylist() for name in ("part", "skeleton", "duplicate"))
-    for part, skeleton, duplicate in zip(*columns, strict=True):
+    columns = (table[name].to_pylist() for name in ("part", "skeleton", "duplicate", "suspicious"))
+    for part, skeleton, duplicate, suspicious in zip(*columns, strict=True):
         at = None if skeleton is None else next(skeletons)
         if part != "private":
             continue
         row = len(pairs)
-        if duplicate or private[row] == skeleton:
-            pairs.append([])
+        if at is None and not duplicate:
+            pairs.append([(row, 1.0)])
         else:
-            pairs.append([(row, 1.0)] + ([] if at is None else [(at, -1.0)]))
+            pairs.append([] if at is None or duplicate or not suspicious else [(row, 1.0), (at, -1.0)])
     return of_lists(pairs)
 
 

@@ -36,7 +36,7 @@ from taciturn.training.plan import Phase, Plain, Plan, Poisson, Residual, Shuffl
 from taciturn.training.units import Units
 
 SUMMARY = "crt whose noise falls on what private records add to their skeletons"
-ALONE = "a secret that is all the conservative policy marks in its record after redaction"
+ALONE = "a secret that is all the conservative policy marks, after redaction, in a record with a skeleton"
 
 
 class Config(Strict):

@@ -8,28 +8,26 @@ checkpoints/   (mode 0700) to resume from            tensorboard/   events, on r
 
 from __future__ import annotations
 
-import hashlib
 import json
 import logging
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from math import inf
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taciturn.errors import DataError, GuaranteeError, MismatchError, UsageError
+from taciturn.errors import DataError, MismatchError
 from taciturn.mechanisms.config import existing, parse
 from taciturn.mechanisms.corpus import encoded, held_out, task_of
-from taciturn.mechanisms.cost import planned_epsilon, running
-from taciturn.mechanisms.evidence import evidence
+from taciturn.mechanisms.cost import running
+from taciturn.mechanisms.planning import evidence_of, make_plan, within_target
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import RunConfig, load_config, save_config
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.screening.screened import load as load_screened
 from taciturn.text.document import Record
 from taciturn.text.files import write_bytes, write_text
-from taciturn.training.plan import Plan, Seeds, Target
+from taciturn.training.plan import Plan
 
 DEFAULT_MAX_LENGTH = 512
 logger = logging.getLogger("taciturn")
@@ -63,25 +61,6 @@ class Run:
         from taciturn.models.hf import load_exported
 
         return load_exported(self.model_folder)
-
-
-def make_plan(config: RunConfig, screened: ScreenedCorpus, salt: bytes = b"") -> Plan:
-    """The plan a configuration comes to on this corpus; pure, and calibrates the noise when no σ is given.
-
-    The plan is published with the certificate and names the corpus by a hash under ``salt``: the content key itself
-    depends on every secret, so whoever knows the rest of the text could test guesses against it.
-    """
-    module = mechanism(config.mechanism)
-    options = parse(module.Config, config.options, f"options of {config.mechanism}")
-    noise = config.seeds.noise
-    if isinstance(noise, str) and noise != "os":
-        raise UsageError(f'seeds.noise: expected "os" or a number, found {noise!r}')
-    seeds = Seeds(config.seeds.model, config.seeds.data, None if isinstance(noise, str) else noise)
-    made = module.plan(screened, options, Target(config.epsilon, config.delta))
-    assert isinstance(made, Plan)
-    _reachable(made)
-    blinded = hashlib.blake2b(made.corpus_key.encode(), key=salt, digest_size=16).hexdigest()
-    return replace(made, corpus_key=blinded, model=config.model.build(), seeds=seeds, average=config.train.average)
 
 
 def train(
@@ -127,7 +106,7 @@ def _train(
     from taciturn.training.sharded import gathered
 
     plan = make_plan(config, screened, world.once(lambda: _salt(out, resume)))
-    _within_target(plan)
+    within_target(plan)
     if resume:
         world.once(lambda: _same_plan(plan, out))
     tokenizer = load_tokenizer(plan.model.tokenizer, plan.model.name, _public_texts(plan, screened))
@@ -203,36 +182,15 @@ def _load(plan: Plan, tokenizer: Any) -> Any:
 
 def _begin(config: RunConfig, plan: Plan, screened: ScreenedCorpus, out: Path) -> None:
     """Write what a run is, before its first step."""
-    module = mechanism(config.mechanism)
-    options = parse(module.Config, config.options, f"options of {config.mechanism}")
-    found = evidence(plan, screened, module.facts(screened, options) if hasattr(module, "facts") else {}, options)
     save_config(config, out / "run.toml")
     write_text(out / "plan.json", json.dumps(plan.to_json(), indent=1, sort_keys=True))
-    write_text(out / "evidence.json", json.dumps(found.to_json(), indent=1, sort_keys=True))
+    write_text(
+        out / "evidence.json", json.dumps(evidence_of(config, plan, screened).to_json(), indent=1, sort_keys=True)
+    )
 
 
 def _public_texts(plan: Plan, screened: ScreenedCorpus) -> list[str]:
     return screened.texts("public") if plan.model.tokenizer.startswith("bpe:") else []
-
-
-def _reachable(plan: Plan) -> None:
-    """Refuse a target that no noise can keep: what the policy misses is in what is read plainly."""
-    if plan.target.epsilon is None or planned_epsilon(plan) != inf:
-        return
-    plainly = sorted({part for phase in plan.phases if not phase.private for part in phase.reads})
-    raise GuaranteeError(
-        f"{plan.mechanism} reads {' and '.join(plainly)} text without noise, so a secret that the policy misses costs ε = ∞ "
-        "and no target can be kept: leave epsilon out, or choose a mechanism with noise on all that may hold secrets"
-    )
-
-
-def _within_target(plan: Plan) -> None:
-    epsilon = planned_epsilon(plan)
-    if plan.target.epsilon is not None and epsilon is not None and epsilon > plan.target.epsilon:
-        raise GuaranteeError(
-            f"{plan.mechanism} would spend ε = {epsilon:.4g} at δ = {plan.target.delta:g} where the target is "
-            f"{plan.target.epsilon:g}: raise the noise, lower rate or steps, or leave the target out"
-        )
 
 
 def _salt(out: Path, resume: bool) -> bytes:

@@ -98,7 +98,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     unsure = "training read text without noise" if math.isinf(epsilon) else None
     yield settle(
         "sdp", DETECTED, "substitution", epsilon, evidence.delta,
-        "parameter and state noise composed, without amplification (guarantees.md, Selective DP-SGD)",
+        "parameter and state noise composed, without amplification (guarantees.md §4.2)",
         (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence)), evidence, detail=detail, reason=unsure,
     )  # fmt: skip
     why = "what the policy misses was trained on without noise"

@@ -1,4 +1,4 @@
-"""User-entity differential privacy, with an estimator whose guarantee can be proved (docs/guarantees.md, "UeDP").
+"""User-entity differential privacy, with an estimator whose guarantee can be proved (docs/guarantees.md §4.4).
 
 A unit is a user's sentences about one set of entities; a sentence in which nothing is detected is an entity of its own
 (UeDP V.B). Each unit has a coin, one gradient clipped to β, and a constant divisor, so removing a user and an entity only
@@ -31,7 +31,7 @@ from taciturn.training.standing import deletions, reach, standing
 from taciturn.training.units import Units
 
 SUMMARY = "users and the entities they write about, protected together; a curve in the units a removal takes out"
-THEOREM = "deletion of units (guarantees.md §5)"
+THEOREM = "deletion of units (guarantees.md §4.4)"
 MOST = 1000
 """Largest k that a certificate looks for ε ≤ 10 at."""
 
@@ -150,7 +150,7 @@ def facts(screened: ScreenedCorpus, config: Config) -> dict[str, float]:
 
 
 def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
-    """ε_k where the corpus stands, or of two-level coins within the limits (guarantees.md §5)."""
+    """ε_k where the corpus stands, or of two-level coins within the limits (guarantees.md §4.4)."""
     counts, about = merged(phases), evidence.units
     two_level = [event for event in counts if isinstance(event, TwoLevelGaussian)]
     if two_level:
@@ -161,7 +161,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
         )
         yield settle(
             "uedp", unit, "add-remove", law_epsilon(counts, evidence.delta), evidence.delta,
-            "two-level coins (guarantees.md §5)", (SAMPLED, CONSTANTS, LOCAL, UNITS), evidence,
+            "two-level coins (guarantees.md §4.4)", (SAMPLED, CONSTANTS, LOCAL, UNITS), evidence,
         )  # fmt: skip
         return
     profile = compose(counts, "substitution" if evidence.selects else "add-remove")

@@ -1,7 +1,7 @@
 """UeDP's Algorithm 1 as printed, but for the size of its noise, which the authors' code squares (Lai et al. 2022).
 
 Users are drawn, then entities; a drawn user trains on those of its sentences that hold a drawn entity, and what it moved is
-clipped. Its Theorem 1 does not hold (docs/guarantees.md, "UeDP"); a larger bound does, and both are stated. The factor
+clipped. Its Theorem 1 does not hold (docs/guarantees.md §4.4); a larger bound does, and both are stated. The factor
 1/(q_e·W_e + q_s·W_s) of Eq. 4 scales signal and noise alike: here it belongs to the optimiser's rate.
 """
 
@@ -117,14 +117,14 @@ def _sensitive(m: Mentions) -> float:
 
 
 def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
-    """A bound that holds, and the paper's own number (guarantees.md §5)."""
+    """A bound that holds, and the paper's own number (guarantees.md §4.4)."""
     about = evidence.units
     ((event, steps),) = ((e, n) for e, n in merged(phases).items() if isinstance(e, PoissonGaussian))
     bound = published_bound(int(about["holders"]), event.rate, event.noise_multiplier, steps, evidence.delta)
     detail = {"holders": about["holders"], "epsilon_chain": bound.chain, "epsilon_direct": bound.direct}
     yield settle(
         "uedp", f"{PAIR} (held by at most {int(about['holders'])} users)", "add-remove", bound.epsilon, evidence.delta,
-        "clipped users in and out (guarantees.md §5)", (SAMPLED, CONSTANTS, LOCAL, UNITS), evidence, detail=detail,
+        "clipped users in and out (guarantees.md §4.4)", (SAMPLED, CONSTANTS, LOCAL, UNITS), evidence, detail=detail,
     )  # fmt: skip
     if not evidence.seeded_noise:
         claim = published_claim(

@@ -73,6 +73,6 @@ def units(screened: ScreenedCorpus, config: Config) -> dict[str, Units]:
 
 
 def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
-    """Add/remove privacy of a user (guarantees.md §5)."""
-    theorem = "Poisson-sampled Gaussian mechanism over users (guarantees.md §5)"
+    """Add/remove privacy of a user (guarantees.md §4.3)."""
+    theorem = "Poisson-sampled Gaussian mechanism over users (guarantees.md §4.3)"
     yield by_units("user-dp", USER, merged(phases), 1, theorem, evidence)

@@ -71,7 +71,7 @@ class KindsGaussian:
     @property
     def worst(self) -> PoissonGaussian:
         """What bounds any number of units: a unit of rate q < q' is one of rate q' thinned by a coin of its own, q/q', the
-        same in both worlds (guarantees.md §5)."""
+        same in both worlds (guarantees.md §4.4)."""
         return PoissonGaussian(max(self.rates), self.noise_multiplier)
 
     def to_json(self) -> dict[str, Any]:

@@ -156,7 +156,7 @@ def by_units(
     selects: bool = False,
     detail: Mapping[str, float] | None = None,
 ) -> Guarantee:
-    """What ``k`` units more or less cost (§5); with ``selects``, as many that come in their place."""
+    """What ``k`` units more or less cost (§4.3, §4.4); with ``selects``, as many that come in their place."""
     profile = compose(counts, "substitution" if selects else "add-remove", k)
     return settle(
         notion, unit, "add-remove", profile.epsilon(evidence.delta), evidence.delta, theorem,
