@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import math
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,7 @@ from taciturn.privacy.events import KindsGaussian, PoissonGaussian, TwoLevelGaus
 from taciturn.privacy.published import published_bound
 from taciturn.privacy.selective import SelectiveGaussian
 from taciturn.privacy.units import TwoLevel, Units
+from taciturn.reporting import RunView, write
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import ScreenedCorpus
@@ -82,6 +84,8 @@ def test_a_run_stays_within_its_target_and_its_certificate_verifies(name: str, t
     train(config(name), tmp_path, screened=corpus())
     certificate = certify(tmp_path)
     assert not verify(tmp_path / "certificate.json")
+    page = write(tmp_path / "report.html", [RunView.load(tmp_path)]).read_text()
+    assert all(unit in html.unescape(page) for unit in (g["unit"] for g in certificate.guarantees))
     if name in FREE_OF_NOISE:
         return
     assert 3.9 <= certificate.spent["epsilon"] <= 4.0

@@ -62,6 +62,16 @@ def plan(
         out.print(each.label())
 
 
+def rate_of(event: Any) -> str:
+    """The sampling rate of an event; several with a slash between them."""
+    from taciturn.cli.show import number
+
+    names = ("rate", "rates", "user_rate", "entity_rate")
+    found = [value for name in names if (value := getattr(event, name, None)) is not None]
+    rates = [rate for value in found for rate in (value if isinstance(value, tuple) else (value,))]
+    return " / ".join(map(number, rates)) or "–"
+
+
 def show_plan(made: Any) -> None:
     """Print a plan as a table, with what it costs."""
     from taciturn.cli.show import number, out, table
@@ -77,7 +87,7 @@ def show_plan(made: Any) -> None:
                 "+".join(phase.reads),
                 f"{phase.records:,}",
                 f"{made.steps_of(phase):,}",
-                number(getattr(event, "rate", None)),
+                rate_of(event),
                 number(getattr(event, "noise_multiplier", None), 4),
                 number(phase.rule.clip) if private else "–",
                 f"{phase.optimiser.name} {phase.optimiser.lr:g}",

@@ -127,6 +127,9 @@ def _screened_lines(label: str) -> Callable[[Any], None]:
     return notify
 
 
+_DRAWN = {"record": "records", "residual": "records", "user": "users", "user-entity": "units"}
+
+
 def facts(p: Any, target: float | None) -> list[str]:
     """Loss and speed where they may be known, ε spent of the target. A private phase says how many records a second are
     *expected*: how many were drawn is secret."""
@@ -134,7 +137,7 @@ def facts(p: Any, target: float | None) -> list[str]:
     if p.speed is not None:
         said.append(
             f"{number(p.speed) if p.speed < 1000 else f'{p.speed:,.0f}'} "
-            + ("records/s expected" if p.step.phase.private else "tokens/s")
+            + (f"{_DRAWN[p.step.phase.unit]}/s expected" if p.step.phase.private else "tokens/s")
         )
     if p.epsilon is not None:
         said.append(f"ε {p.epsilon:.2f}" + ("" if target is None else f" of {target:g}"))

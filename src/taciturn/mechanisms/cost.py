@@ -10,7 +10,7 @@ from taciturn.privacy.calibrate import SMALLEST
 from taciturn.privacy.claims import spent as spent_by
 from taciturn.privacy.events import Relation
 from taciturn.privacy.guarantee import round_up
-from taciturn.training.plan import Plan
+from taciturn.training.plan import Plan, SelectiveState
 
 
 def planned_epsilon(plan: Plan, relation: Relation | None = None) -> float | None:
@@ -22,7 +22,10 @@ def planned_epsilon(plan: Plan, relation: Relation | None = None) -> float | Non
 
 def spent(plan: Plan) -> list[str]:
     """The cost in words: one line per relation, and how it stands to the target."""
-    unit = next((phase.unit for phase in plan.phases if phase.private), "record")
+    private = [phase for phase in plan.phases if phase.private]
+    unit: str = private[0].unit if private else "record"
+    if any(isinstance(phase.rule, SelectiveState) for phase in private) or plan.free:
+        unit = "detected"
     lines = []
     for relation, what in _CHANGES[unit]:
         epsilon = planned_epsilon(plan, relation)
@@ -34,13 +37,20 @@ def spent(plan: Plan) -> list[str]:
     return lines
 
 
-_UNITS = {"record": "record", "residual": "record", "user": "user", "user-entity": "user and entity"}
+_UNITS = {
+    "detected": "detected secret",
+    "record": "record",
+    "residual": "record",
+    "user": "user",
+    "user-entity": "user and entity",
+}
 _RECORD: tuple[tuple[Relation, str], ...] = (
     ("substitution", "a record becomes another"),
     ("add-remove", "a private record more or less"),
 )
 _CHANGES: dict[str, tuple[tuple[Relation, str], ...]] = {
     "record": _RECORD,
+    "detected": (("substitution", "a secret that the policy detects becomes another"),),
     "residual": _RECORD[:1],
     "user": (("add-remove", "a user more or less"),),
     "user-entity": (("add-remove", "a user and an entity whose removal takes out {k} units"),),

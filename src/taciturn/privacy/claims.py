@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from typing import Any
 
@@ -46,6 +47,29 @@ def spent(counts: Counts, relation: Relation, delta: float, group: int = 1, free
     if any(isinstance(event, TwoLevelGaussian | SelectiveGaussian) for event in paid):
         return law_epsilon(paid, delta)
     return compose(paid, relation, group).epsilon(delta)
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """ε of a run as a function of δ, for what its target is about, but without free parts."""
+
+    counts: Counts
+    relation: Relation
+    group: int = 1
+
+    @staticmethod
+    def of(plan: Mapping[str, Any], counts: Counts) -> Cost:
+        """Of a run of ``plan`` (plan.json)."""
+        return Cost(counts, plan.get("relation", "substitution"), int(plan.get("group", 1)))
+
+    @property
+    def noised(self) -> bool:
+        """Whether a step had noise."""
+        return any(count and not isinstance(event, NonPrivate) for event, count in self.counts.items())
+
+    def epsilon(self, delta: float) -> float:
+        """∞ where a step without noise read what a secret may be in."""
+        return spent(self.counts, self.relation, delta, self.group)
 
 
 def law_epsilon(counts: Counts, delta: float) -> float:

@@ -13,6 +13,7 @@ from typing import Any
 
 from taciturn.auditing.finding import Finding
 from taciturn.privacy.accountant import Profile, compose
+from taciturn.privacy.claims import Cost
 from taciturn.privacy.guarantee import to_number
 from taciturn.privacy.theorems import recall_bound
 from taciturn.reporting import curves, provenance, summary
@@ -111,23 +112,34 @@ def _target_delta(run: RunView) -> float | None:
 
 
 def _budget(labelled: Sequence[tuple[str, RunView]]) -> dict[str, Any]:
-    """Curves of ε against δ and γ. Relations do not mix: each has its own list."""
+    """Curves of ε against δ and γ. Relations and units do not mix: each has its own list."""
     by_relation: dict[str, list[dict[str, Any]]] = {}
     bayes, infinite = [], []
     for slot, (name, run) in enumerate(labelled):
         relation = run.plan.get("relation", "substitution")
-        profile = compose(run.events, relation)
-        if profile.reason is not None:
+        cost, delta = Cost.of(run.plan, run.events), _target_delta(run)
+        points = curves.epsilon_delta(cost)
+        if not points:
             infinite.append(name)
-        if profile.reason is not None or not profile.counts:
+        if not points or not cost.noised:
             continue
-        delta = _target_delta(run)
-        points = curves.epsilon_delta(profile)
         curve = {"claimed_delta": delta, "delta": [p[0] for p in points], "epsilon": [p[1] for p in points]}
-        by_relation.setdefault(relation, []).append({"run": name, "slot": slot, **curve})
+        by_relation.setdefault(_neighbours(run), []).append({"run": name, "slot": slot, **curve})
         if relation == "substitution" and delta is not None and run.evidence.get("redacted", True):
+            profile = compose(run.events, "substitution")
             bayes.append({"run": name, "slot": slot, **_bayesian(run, profile, delta)})
     return {"epsilon_delta": by_relation, "epsilon_gamma": bayes, "unbounded": infinite}
+
+
+def _neighbours(run: RunView) -> str:
+    """The relation a run is accounted by, and of what, where that is not a record."""
+    units = {phase.get("unit", "record") for phase in run.plan.get("phases", ()) if phase.get("unit")} - {
+        "record",
+        "residual",
+    }
+    relation, group = str(run.plan.get("relation", "substitution")), int(run.plan.get("group", 1))
+    of = f" of {group} units" if units == {"user-entity"} else " of a user" if units else ""
+    return relation + of
 
 
 def _bayesian(run: RunView, profile: Profile, delta: float) -> dict[str, Any]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from taciturn.privacy.accountant import Profile
+from taciturn.privacy.claims import Cost
 from taciturn.privacy.theorems import bayesian
 
 DELTAS = tuple(10.0 ** (-k / 2) for k in range(4, 21))
@@ -17,9 +18,9 @@ GAMMAS = tuple(10.0 ** (-k / 4) for k in range(13))
 Points = list[tuple[float, float]]
 
 
-def epsilon_delta(profile: Profile, deltas: Sequence[float] = DELTAS) -> Points:
+def epsilon_delta(cost: Cost, deltas: Sequence[float] = DELTAS) -> Points:
     """(δ, ε) points, without those where ε is ∞."""
-    return _finite((delta, profile.epsilon(delta)) for delta in deltas)
+    return _finite((delta, cost.epsilon(delta)) for delta in deltas)
 
 
 def epsilon_gamma(profile: Profile, delta: float, delta2: float, gammas: Sequence[float] = GAMMAS) -> Points:

@@ -37,7 +37,7 @@ def budget(content: Mapping[str, Any]) -> Iterator[Plot]:
         lines = _lines(runs, "delta", "epsilon")
         shared = {run["claimed_delta"] for run in runs}
         delta = shared.pop() if len(shared) == 1 else None
-        key = f"eps-delta-{relation}"
+        key = f"eps-delta-{relation.replace(' ', '-')}"
         yield Plot(
             f"ε against δ, {relation}",
             f"Neighbours: {_NEIGHBOURS.get(relation, relation)}. Below the curve nothing is guaranteed.",

@@ -16,6 +16,12 @@ _METHODS = {
     "redacted": "plain training on redacted text",
     "dpsgd": "DP-SGD on every record",
     "crt": "confidentially redacted training",
+    "crt_residual": "confidentially redacted training, with noise on residuals only",
+    "jft": "just fine-tune twice",
+    "selective_dpsgd": "selective DP-SGD",
+    "uedp": "user-entity DP",
+    "uedp-published": "user-entity DP as published",
+    "user_dp": "user-level DP",
 }
 MEMBERSHIP = ("membership", "group-membership")
 
@@ -31,8 +37,9 @@ def method(run: RunView) -> str:
 
 
 def headline(run: RunView) -> list[Guarantee]:
-    """The claims to put first: all of the confidentiality of one secret, else whatever there is."""
-    return [g for g in run.guarantees if g.notion == "confidentiality"] or list(run.guarantees)
+    """The claims to put first: all of the confidentiality of one secret, else of selective privacy, else whatever is."""
+    found = ([g for g in run.guarantees if g.notion == notion] for notion in ("confidentiality", "sdp"))
+    return next(filter(None, found), list(run.guarantees))
 
 
 def bounded(run: RunView) -> bool:

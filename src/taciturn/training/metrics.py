@@ -17,7 +17,7 @@ from typing import Any
 
 from taciturn.errors import MissingExtra
 from taciturn.models.evaluate import Utility
-from taciturn.training.plan import Plan, Poisson, Step
+from taciturn.training.plan import Plan, Step
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +74,8 @@ class Clock:
         """See :class:`Progress`."""
         phase = step.phase
         done: float = self._tokens[phase.name]
-        if isinstance(phase.sampler, Poisson):
-            done = phase.sampler.rate * phase.records * self._steps[phase.name]
+        if phase.private:
+            done = phase.expected * self._steps[phase.name]
         return done / max(self._seconds[phase.name], 1e-9)
 
 
