@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import html
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +93,19 @@ def test_a_run_stays_within_its_target_and_its_certificate_verifies(name: str, t
     assert 3.9 <= certificate.spent["epsilon"] <= 4.0
     finite = [g for g in certificate.statements() if g.finite and g.status in ("proved", "conditional")]
     assert any(abs(g.epsilon - certificate.epsilon_spent) < 1e-6 for g in finite)
+
+
+def test_certificates_are_computed_again_without_torch(tmp_path: Path) -> None:
+    for name in ("uedp", "selective_dpsgd"):
+        train(config(name), tmp_path / name, screened=corpus())
+        certify(tmp_path / name)
+    code = (
+        "import sys; sys.modules['torch'] = None; from pathlib import Path; from taciturn.mechanisms import MECHANISMS\n"
+        "from taciturn.mechanisms.registry import mechanism, verify\n"
+        "assert all(mechanism(name).guarantees for name in MECHANISMS)\n"
+        f"assert not any(verify(p) for p in Path({str(tmp_path)!r}).glob('*/certificate.json'))"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -259,3 +259,12 @@ def test_gradient_checkpointing_changes_no_gradient(tmp_path: Path) -> None:
         grads.append([p.grad for p in model.parameters()])
     for a, b in zip(*grads, strict=True):
         torch.testing.assert_close(a, b)
+
+
+def test_a_model_with_a_mask_token_of_its_own_starts_from_that_one(tmp_path: Path) -> None:
+    tokenizer = byte_tokenizer()
+    tokenizer.mask_token = tokenizer.convert_ids_to_tokens(7)
+    folder = published(ENCODERS["bert"], tmp_path, AutoModelForMaskedLM, pad_token_id=1)
+    before = AutoModelForMaskedLM.from_pretrained(folder).get_input_embeddings().weight.detach()
+    embedding = load_model(folder, tokenizer, task="masked").get_input_embeddings().weight
+    torch.testing.assert_close(embedding[mask_id(tokenizer)], before[7])

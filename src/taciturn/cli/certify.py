@@ -45,6 +45,9 @@ def certify(
     else:
         for words in certificate.words:
             out.print(f"• {words}", soft_wrap=True)
+    most = certificate.evidence.get("records_per_user") or 1
+    if most > 1 and not any(g.notion in ("user-dp", "uedp") for g in certificate.statements()):
+        talk.print(f"one user has up to {most} records: for a promise about users, train with user_dp or uedp")
     for reason in certificate.reasons:
         talk.print(f"not for release: {reason}")
     talk.print(f"wrote {run / 'certificate.json'}; anyone can check it: taciturn verify {run / 'certificate.json'}")

@@ -17,7 +17,7 @@ from taciturn.errors import DataError, UsageError, nearest
 from taciturn.models import lora
 from taciturn.models.prompt import Prompt
 from taciturn.models.source import AUTO, Task, is_random, published_model, random_model
-from taciturn.models.tokens import save_tokenizer
+from taciturn.models.tokens import mask_id, save_tokenizer
 
 logging.disable_progress_bar()  # one display per run: taciturn's own
 
@@ -93,7 +93,8 @@ def _answering(
 
 
 def grow(model: Any, tokenizer: Any) -> None:
-    """Give ids beyond the embedding a row, the mean of the others, in the head as well."""
+    """Give ids beyond the embedding a row, the mean of the others, in the head as well; `<MASK>` that of the model's own
+    mask token, where it has one (JFT, A.2)."""
     rows = model.get_input_embeddings().weight.shape[0]
     if len(tokenizer) <= rows:
         return
@@ -104,6 +105,8 @@ def grow(model: Any, tokenizer: Any) -> None:
             module.weight[rows:] = module.weight[:rows].mean(0)
             if getattr(module, "bias", None) is not None:
                 module.bias[rows:] = module.bias[:rows].mean(0)
+            if tokenizer.mask_token_id is not None and mask_id(tokenizer) >= rows:
+                module.weight[mask_id(tokenizer)] = module.weight[tokenizer.mask_token_id]
 
 
 def freeze(model: Any, patterns: Sequence[str]) -> None:

@@ -161,6 +161,7 @@ _LIMITS = """\
 Meant for text like the text it was trained on. It may state what is false, and repeat any biases of its corpus.
 
 - A promise covers a secret as a span of one record, not everything that can be inferred about a person.
+- A record is not a person: only claims that say user cover all of what one person wrote.
 - A secret that both policies miss may be trained on without noise.
 - Further training on private text is not covered by these claims.
 """

@@ -125,6 +125,7 @@ _LIMITS = (
     "is outside the claim.",
     "A conditional claim holds for secrets that the conservative policy marks. A secret that both policies miss, in a "
     "record that is public, is trained on without noise.",
+    "A record is not a person. Everything one person wrote is covered by the claims that say user, and by no others.",
     "A secret in many distinct records costs more than a secret in one; the group claims say how much.",
     "Attacks bound what an attacker gains from below, claims bound it from above. An attack that found nothing shows only "
     "that this attack found nothing.",
