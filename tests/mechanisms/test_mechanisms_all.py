@@ -6,6 +6,7 @@ import html
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from taciturn.mechanisms import MECHANISMS
 from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.registry import mechanism, verify
 from taciturn.mechanisms.run import make_plan, train
-from taciturn.mechanisms.settings import RunConfig
+from taciturn.mechanisms.settings import ModelConfig, RunConfig
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.certificate import file_digest
 from taciturn.privacy.events import KindsGaussian, PoissonGaussian, TwoLevelGaussian
@@ -100,10 +101,11 @@ def test_certificates_are_computed_again_without_torch(tmp_path: Path) -> None:
         train(config(name), tmp_path / name, screened=corpus())
         certify(tmp_path / name)
     code = (
-        "import sys; sys.modules['torch'] = None; from pathlib import Path; from taciturn.mechanisms import MECHANISMS\n"
+        "import sys; from pathlib import Path; from taciturn.mechanisms import MECHANISMS\n"
         "from taciturn.mechanisms.registry import mechanism, verify\n"
         "assert all(mechanism(name).guarantees for name in MECHANISMS)\n"
-        f"assert not any(verify(p) for p in Path({str(tmp_path)!r}).glob('*/certificate.json'))"
+        f"assert not any(verify(p) for p in Path({str(tmp_path)!r}).glob('*/certificate.json'))\n"
+        "assert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -234,6 +236,16 @@ def test_a_share_of_the_records_serves_both_phases() -> None:
     first, second = make_plan(config("jft", share=0.25), corpus()).phases
     assert first.records == second.records == 6
     assert first.rows == second.rows
+
+
+def test_classifiers_are_fine_tuned_twice_too(tmp_path: Path) -> None:
+    labelled = [replace(d, label="call" if "call" in d.text else "meet") for d in DOCUMENTS]
+    model = {"name": "awd-lstm", "tokenizer": "bytes", "task": "classify", "labels": ["call", "meet"]}
+    small = {"hidden_size": 8, "embedding_size": 8}
+    asked = config("jft").model_copy(update={"model": ModelConfig(**model, options=small)})
+    train(asked, tmp_path, screened=corpus(labelled))
+    assert certify(tmp_path).release
+    assert not verify(tmp_path / "certificate.json")
 
 
 def test_packed_blocks_carry_no_guarantee(tmp_path: Path) -> None:

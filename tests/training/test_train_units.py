@@ -72,6 +72,19 @@ def test_clipped_sums_of_units_agree_with_one_unit_at_a_time(C: float, budget: i
         assert torch.allclose(sums[name], total, rtol=2e-4, atol=2e-6), name
 
 
+def test_the_worth_of_a_unit_multiplies_its_clipped_gradient() -> None:
+    m = model().eval()
+    worth = np.array([1.0, 0.5, 0.3, 0.1, 0.9], np.float32)
+    for budget in (8192, 16):
+        sums, _ = clipped_units(m, DATA, replace(SOME, worth=worth), MASK_ID, Work(budget), "flat", 0.05)
+        total = {name: torch.zeros_like(p) for name, p in m.named_parameters()}
+        for u, w in enumerate(worth):
+            for name, g in slow(m, SOME.take(np.array([u])), 0.05)[0].items():
+                total[name] += float(w) * g
+        for name, expected in total.items():
+            assert torch.allclose(sums[name], expected, rtol=2e-4, atol=2e-6), name
+
+
 def test_a_unit_of_a_row_and_minus_the_same_row_adds_nothing() -> None:
     m = model().eval()
     sums, below = clipped_units(m, DATA, of_lists([[(2, 1.0), (2, -1.0)]]), MASK_ID, Work(), "flat", 1.0)

@@ -8,8 +8,10 @@ deletes units, and what it costs is a curve in how many.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from dataclasses import replace
+from typing import Annotated, Literal
 
+import numpy as np
 from pydantic import Field
 
 from taciturn.errors import DataError, UsageError
@@ -36,11 +38,15 @@ MOST = 1000
 """Largest k that a certificate looks for ε ≤ 10 at."""
 
 
+Weight = Annotated[float, Field(gt=0, le=1)]
+
+
 class Config(Strict):
     """user_rate, entity_rate, extended_rate: q_u, q_e and q_s; without extended sentences (f_E) q_s = 0.
 
     coins: unit: a unit joins by a coin of its own, of rate q_u·q_e or q_u·q_s. two-level: by its user's coin and those of
     all its entities; ``limits`` (units of a user, users of an entity, units of both) is then a contract with the corpus.
+    weights: w_e and w_s, of clipped gradients; constants, as a weight that followed counts would change with a removal.
     k: how many units go with the user and the entity that the target is about. units_per_user, units_per_entity,
     rows_per_unit, selects: as :class:`taciturn.training.grouping.Caps` has them.
     """
@@ -49,6 +55,7 @@ class Config(Strict):
     user_rate: float = Field(0.05, gt=0, le=1)
     entity_rate: float = Field(0.5, gt=0, le=1)
     extended_rate: float = Field(1.0, ge=0, le=1)
+    weights: tuple[Weight, Weight] = (1.0, 1.0)
     steps: int = Field(200, ge=1)
     clip: float = Field(0.1, gt=0)
     noise_multiplier: float | None = Field(None, gt=0)
@@ -75,7 +82,7 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     found = units(screened, config)["private"]
     counts = kinds(found)
     if config.coins == "unit":
-        sampler: PoissonKinds | UserEntity = PoissonKinds(config.rates, counts)
+        sampler: PoissonKinds | UserEntity = PoissonKinds(config.rates, counts, config.weights)
     else:
         sampler = _two_level(found, config)
     rule = ClipNoise(config.clip, _noise(config, target))
@@ -104,7 +111,8 @@ def _two_level(found: Units, config: Config) -> UserEntity:
     n_e, n_s = kinds(found)
     held = sum(q_e ** len(m.of(int(found.rows[found.offsets[unit]]))) for unit in range(n_e))
     counts = (int(m.users.max()) + 1, m.detected, m.total - m.detected)
-    return UserEntity(q_u, q_e, q_s, counts, q_u * (held + q_s * n_s), config.limits)
+    expected = q_u * (held * config.weights[0] + q_s * n_s * config.weights[1])
+    return UserEntity(q_u, q_e, q_s, counts, expected, config.limits)
 
 
 def _noise(config: Config, target: Target) -> float:
@@ -134,7 +142,8 @@ def _noise(config: Config, target: Target) -> float:
 def units(screened: ScreenedCorpus, config: Config) -> dict[str, Units]:
     """(user, entity set of a sentence), those about detected entities first."""
     keys = row_keys(screened.texts("original"), 0)
-    return {"private": capped(by_user_entity(mentions_in(screened)), config.caps, keys)[0]}
+    found = capped(by_user_entity(mentions_in(screened)), config.caps, keys)[0]
+    return {"private": replace(found, worth=np.repeat(config.weights, kinds(found)).astype(np.float32))}
 
 
 def facts(screened: ScreenedCorpus, config: Config) -> dict[str, float]:

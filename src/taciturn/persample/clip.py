@@ -22,23 +22,26 @@ from taciturn.persample.tied import cross_terms
 SAFETY = 1 + 2e-6
 """Clip factors are computed in float32: dividing by norm·SAFETY keeps the clipped norm at or below C after rounding."""
 
+Bound = float | Tensor
+"""C of every unit, or of each, [U]."""
+
 GAMMA = 0.01
 """Stability constant of automatic clipping (Bu et al. 2023, eq. 4 and section 4.4)."""
 
 
-def flat(squared_LU: Tensor, C: float) -> Tensor:
+def flat(squared_LU: Tensor, C: Bound) -> Tensor:
     """min(1, C/‖G_u‖) for every layer (Abadi et al. 2016, Algorithm 1). squared_LU: ‖G_u‖² by layer; also the result's
     shape."""
     norm_U = squared_LU.sum(0).sqrt()
     return (C / (norm_U * SAFETY)).clamp_max(1.0).expand_as(squared_LU)
 
 
-def per_layer(squared_LU: Tensor, C: float) -> Tensor:
+def per_layer(squared_LU: Tensor, C: Bound) -> Tensor:
     """Each layer clipped to C/√L, so the whole is at most C (McMahan et al. 2018, section 3)."""
     return (C / sqrt(len(squared_LU)) / (squared_LU.sqrt() * SAFETY)).clamp_max(1.0)
 
 
-def automatic(squared_LU: Tensor, C: float) -> Tensor:
+def automatic(squared_LU: Tensor, C: Bound) -> Tensor:
     """C/(‖G_u‖ + γ): every gradient normalised, no threshold to tune (Bu et al. 2023, eq. 4)."""
     norm_U = squared_LU.sum(0).sqrt()
     return (C / ((norm_U + GAMMA) * SAFETY)).expand_as(squared_LU)
@@ -48,7 +51,7 @@ RULES = {"flat": flat, "per-layer": per_layer, "automatic": automatic}
 
 
 def clipped_sum(
-    model: nn.Module, tape: Tape, losses_U: Tensor, C: float, into: Sums, rule: str = "flat", scale: float = 1.0
+    model: nn.Module, tape: Tape, losses_U: Tensor, C: Bound, into: Sums, rule: str = "flat", scale: float = 1.0
 ) -> Tensor:
     """Add Σ_u c_u·∇losses_u to ``into`` and return the unclipped norms ‖∇losses_u‖, [U].
 
@@ -61,7 +64,7 @@ def clipped_sum(
 
 
 def _clipped_sum(
-    model: nn.Module, tape: Tape, losses_U: Tensor, C: float, into: Sums, rule: str, scale: float
+    model: nn.Module, tape: Tape, losses_U: Tensor, C: Bound, into: Sums, rule: str, scale: float
 ) -> Tensor:
     (losses_U.sum() * scale).backward()
     names = trainable_names(model)

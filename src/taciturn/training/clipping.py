@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -52,23 +53,37 @@ def clipped_units(
     model: nn.Module, tokens: Tokens, units: Units, mask: int, work: Work, rule: str, C: float
 ) -> tuple[Sums, int]:
     """(Σ clipped per-unit gradients, how many units were within C), as :func:`clipped`; a unit's gradient is that of
-    Σ weight · mean loss of its rows. A unit whose rows do not fit in one pass is taken by itself, in several."""
+    Σ weight · mean loss of its rows. A unit whose rows do not fit in one pass is taken by itself, in several.
+
+    ``units.worth``: what a clipped gradient is multiplied by. w·clip(G, C) is w·G clipped to w·C, and so it is done.
+    """
     model.zero_grad(set_to_none=True)
-    sums = Sums()
+    sums, units, C_U = Sums(), _weighed(units), _worth(units) * C
     below = int((units.counts == 0).sum())
     for part, rows in passes(units, tokens, work.token_budget):
         if rows is None:
-            norm = _alone(model, tokens, units.take(part), mask, work, rule, C, sums)
-            below += int(norm <= C)
+            limit = float(C_U[part[0]])
+            norm = _alone(model, tokens, units.take(part), mask, work, rule, limit, sums)
+            below += int(norm <= limit)
             continue
         U, R = rows.shape
         batch = _padded(tokens, rows, mask, model)
         weights = torch.from_numpy(_weights(units, part, R)).to(batch.input_ids.device)
+        limits = torch.from_numpy(C_U[part]).to(batch.input_ids.device)
         with captured(model, U * R, U) as tape:
             losses_UR = (work.losses(model, batch) / scored(batch).clamp_min(1.0)).view(U, R)
-            norms = clipped_sum(model, tape, (losses_UR * weights).sum(1), C, sums, rule, work.scale)
-        below += int((norms <= C).sum())
+            norms = clipped_sum(model, tape, (losses_UR * weights).sum(1), limits, sums, rule, work.scale)
+        below += int((norms <= limits).sum())
     return sums, below
+
+
+def _worth(units: Units) -> np.ndarray:
+    return np.ones(len(units), np.float32) if units.worth is None else units.worth
+
+
+def _weighed(units: Units) -> Units:
+    """The same units with their worth in the weights of their rows."""
+    return replace(units, weights=units.weights * np.repeat(_worth(units), units.counts))
 
 
 def passes(units: Units, tokens: Tokens, token_budget: int) -> Iterator[tuple[Ints, Ints | None]]:

@@ -10,7 +10,7 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from math import ceil
+from math import ceil, prod
 from typing import Any, Literal
 
 from taciturn.errors import UsageError
@@ -151,12 +151,12 @@ class Phase:
 
     @property
     def expected(self) -> float:
-        """The constant that a noised sum is divided by: how many units a step draws on average."""
+        """The constant that a noised sum is divided by: what the units of a step weigh on average, one each by default."""
         match self.sampler:
             case Poisson(rate):
                 return rate * self.records
-            case PoissonKinds(rates, counts):
-                return sum(rate * count for rate, count in zip(rates, counts, strict=True))
+            case PoissonKinds(rates, counts, weights):
+                return sum(map(prod, zip(rates, counts, weights, strict=True)))
             case UserEntity(expected=expected):
                 return expected
             case Shuffle(batch_size):

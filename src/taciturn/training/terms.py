@@ -24,10 +24,12 @@ class Poisson:
 
 @dataclass(frozen=True, slots=True)
 class PoissonKinds:
-    """Units of several kinds, one kind after the other: ``counts`` of them, drawn independently at ``rates``."""
+    """Units of several kinds, one kind after the other: ``counts`` of them, drawn independently at ``rates``. weights: what
+    the clipped gradients of a kind are multiplied by, at most 1."""
 
     rates: tuple[float, ...]
     counts: tuple[int, ...]
+    weights: tuple[float, ...] = (1.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True)
