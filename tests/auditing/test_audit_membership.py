@@ -116,7 +116,7 @@ def test_a_broken_positive_control_is_said(monkeypatch: pytest.MonkeyPatch) -> N
 def test_a_reference_model_adds_its_attack() -> None:
     toy = overfitted()
     finding = membership(toy.model, toy.tokenizer, toy.members, toy.nonmembers, reference=(untrained(), TOKENIZER))
-    assert set(finding.detail["attacks"]) == {"loss", "zlib", "reference"}
+    assert set(finding.detail["attacks"]) == {"loss", "zlib", "reference", "min_k", "min_k_plus"}
     assert finding.detail["attacks"]["reference"]["auc"] > 0.9
     same = membership(untrained(), TOKENIZER, toy.members, toy.nonmembers, reference=(untrained(), TOKENIZER))
     assert same.detail["attacks"]["reference"]["auc"] == pytest.approx(0.5)

@@ -26,7 +26,8 @@ def eps_lower(
     """Lower bound on ε from a membership attack whose threshold was fixed before these records were seen.
 
     (ε, δ)-DP gives TPR ≤ e^ε·FPR + δ and TNR ≤ e^ε·FNR + δ; the bound is the larger of log((TPR_L − δ)/FPR_U) and
-    log((TNR_L − δ)/FNR_U), each end one-sided at α/4 (α/2 when only the first form is used).
+    log((TNR_L − δ)/FNR_U), each end one-sided at α/4 (α/2 when only the first form is used). The records must be
+    independent, as one of each of many runs are; many of one run are for :mod:`taciturn.auditing.onerun`.
 
     >>> round(eps_lower(300, 1000, 10, 1000, delta=1e-5, one_direction=True), 4)
     2.6971
@@ -43,9 +44,23 @@ def eps_lower_exposure(hits: int, n: int, rank: int, size: int, delta: float = 0
 
     log((TPR_L − δ)·|R|/rank). Secrets are drawn uniformly, so given the model and the other secrets each is in the top
     ``rank`` with probability at most e^ε·rank/|R|: for δ = 0 one run with n canaries is enough. With δ > 0 the n must
-    come from independent runs.
+    come from independent runs; for one run with δ > 0 there is :func:`eps_lower_exposure_once`.
     """
     return _log_ratio(_lower(hits, n, 1 - confidence) - delta, rank / size)
+
+
+def eps_lower_exposure_once(
+    hits: int, n: int, rank: int, size: int, delta: float = 0.0, confidence: float = 0.95
+) -> float:
+    """The same from one run, for any δ: what δ allows may fall on all canaries of a run together.
+
+    Under (ε, δ) the mean number of hits is at most n·(e^ε·rank/|R| + δ), so by Markov's inequality ``hits`` or more have
+    probability at most n/hits times that: ε ≥ log(((1 − confidence)·hits/n − δ)·|R|/rank).
+
+    >>> round(eps_lower_exposure_once(10, 10, 1000, 10**6, 8e-5), 3)
+    3.91
+    """
+    return _log_ratio((1 - confidence) * hits / n - delta, rank / size)
 
 
 def _lower(hits: int, n: int, alpha: float) -> float:

@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from taciturn.errors import UsageError
+from taciturn.mechanisms.history import with_others
 from taciturn.mechanisms.recall import DEFAULT_CONFIDENCE, measured, read_recall
 from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.run import Run
@@ -52,6 +53,7 @@ def certify(
         evidence = measured(evidence, read_recall(recall), manifest, confidence)
     else:
         evidence = replace(evidence, confidence=confidence or DEFAULT_CONFIDENCE)
+    evidence = with_others(evidence, folder, run.config.corpus)
     write_text(folder / "evidence.json", json.dumps(evidence.to_json(), indent=1, sort_keys=True))
     certificate = issue(folder, guarantees, {name: version(name) for name in ("torch", "transformers", "numpy")})
     certificate.write(folder / "certificate.json")

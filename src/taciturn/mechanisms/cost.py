@@ -6,6 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
 
+from taciturn.mechanisms.signal import doubts
 from taciturn.privacy.calibrate import SMALLEST
 from taciturn.privacy.claims import spent as spent_by
 from taciturn.privacy.events import Relation
@@ -21,7 +22,7 @@ def planned_epsilon(plan: Plan, relation: Relation | None = None) -> float | Non
 
 
 def spent(plan: Plan) -> list[str]:
-    """The cost in words: one line per relation, and how it stands to the target."""
+    """The cost in words: one line per relation, how it stands to the target, and a warning where noise drowns all else."""
     private = [phase for phase in plan.phases if phase.private]
     unit: str = private[0].unit if private else "record"
     if any(isinstance(phase.rule, SelectiveState) for phase in private) or plan.free:
@@ -34,7 +35,7 @@ def spent(plan: Plan) -> list[str]:
     planned, sigmas = planned_epsilon(plan), [phase.noise for phase in plan.phases if phase.private]
     if plan.target.epsilon is not None and planned is not None:
         lines.append(against_target(plan.target.epsilon, planned, sigmas))
-    return lines
+    return [*lines, *doubts(plan)]
 
 
 _UNITS = {

@@ -20,6 +20,7 @@ from taciturn.errors import DataError, MismatchError
 from taciturn.mechanisms.config import existing, parse
 from taciturn.mechanisms.corpus import encoded, held_out, task_of
 from taciturn.mechanisms.cost import running
+from taciturn.mechanisms.history import remembered
 from taciturn.mechanisms.planning import evidence_of, make_plan, within_target
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import RunConfig, load_config, save_config
@@ -141,19 +142,20 @@ def _train(
         config.train.tensorboard,
         config.train.shard,
     )
-    fit(
-        plan,
-        model,
-        tokenizer,
-        data,
-        out,
-        options,
-        units=units,
-        resume=resume,
-        spent=running(plan),
-        notify=notify,
-        world=world,
-    )
+    with remembered(plan, screened.path, out, world.leads):
+        fit(
+            plan,
+            model,
+            tokenizer,
+            data,
+            out,
+            options,
+            units=units,
+            resume=resume,
+            spent=running(plan),
+            notify=notify,
+            world=world,
+        )
     if cut:
         weights = gathered(model.state_dict(), world.leads)
         if world.leads:  # a model that is whole again

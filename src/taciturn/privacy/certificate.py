@@ -26,13 +26,15 @@ from taciturn.privacy.claims import Claims, spent_of
 from taciturn.privacy.events import from_json as event_from_json
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee, from_number, to_number
+from taciturn.privacy.history import beside
 from taciturn.privacy.ledger import Ledger
 
 PLAN, EVIDENCE, LEDGER, CERTIFICATE, MODEL = "plan.json", "evidence.json", "ledger.jsonl", "certificate.json", "model"
 
 
 class Certificate(BaseModel):
-    """What ``certificate.json`` holds. ``guarantees`` are :class:`Guarantee` objects as JSON, ``words`` say them."""
+    """What ``certificate.json`` holds. ``guarantees`` are :class:`Guarantee` objects as JSON, ``words`` say them.
+    ``other_runs``: what is known of other runs on the corpus, which the guarantees do not count."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, strict=True)
 
@@ -53,6 +55,7 @@ class Certificate(BaseModel):
     corpus_key: str
     corpus_counts: dict[str, int]
     weights_digest: dict[str, str]
+    other_runs: dict[str, Any]
     seeded_noise: bool
     release: bool
     reasons: list[str]
@@ -131,6 +134,7 @@ def recompute(folder: Path, claims: Claims) -> dict[str, Any]:
         "corpus_key": _field(plan, "corpus_key"),
         "corpus_counts": dict(evidence.counts),
         "weights_digest": weights_digest(folder) or {},
+        "other_runs": beside(plan, ledger.by_phase(), evidence, delta),
         "seeded_noise": seeded,
         "release": not reasons,
         "reasons": reasons,

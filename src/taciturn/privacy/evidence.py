@@ -40,6 +40,8 @@ class Evidence:
     screened: (secrets looked for again in the records a person screened for the first phase of jft, those of them missed).
     units: numbers about what was drawn and clipped as one, where that is not a record: how many, where the corpus stands on
         the curve of UeDP, what caps dropped. ``selects``: a cap chose among units.
+    other_runs, other_steps: how many other runs the corpus remembers, None if nobody knows, and their steps added up
+        (privacy/history.py).
     counts: the screened corpus's counts, repeated in the certificate.
     """
 
@@ -66,6 +68,8 @@ class Evidence:
     screened: tuple[int, int] | None = None
     units: Mapping[str, float] = field(default_factory=dict)
     selects: bool = False
+    other_runs: int | None = None
+    other_steps: tuple[Mapping[str, Any], ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -92,6 +96,8 @@ class Evidence:
                 raise UsageError(f"evidence: miss_bounds need labels and must lie in [0, 1], found {self.miss_bounds}")
         if any(k < 0 for _, k in self.groups) or (self.records_per_user or 0) < 0:
             raise UsageError("evidence: group sizes and records_per_user cannot be negative")
+        if (self.other_runs or 0) < 0 or (self.other_steps and not self.other_runs):
+            raise UsageError("evidence: other_runs cannot be negative, and other_steps need other runs")
 
     @property
     def labels(self) -> bool:
@@ -103,6 +109,7 @@ class Evidence:
         value["miss_bounds"] = None if self.miss_bounds is None else list(self.miss_bounds)
         value["groups"] = [list(each) for each in self.groups]
         value["preprocessing"] = list(self.preprocessing)
+        value["other_steps"] = [dict(each) for each in self.other_steps]
         value["counts"] = dict(self.counts)
         return value
 

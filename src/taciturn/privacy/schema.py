@@ -1,0 +1,72 @@
+"""JSON Schema (draft 2020-12) of certificate.json, made from the types that read and write it.
+
+docs/certificate.schema.json is its output: ``taciturn certify --schema > docs/certificate.schema.json``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from taciturn.privacy.certificate import Certificate
+from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.guarantee import Guarantee
+
+NUMBER = {"anyOf": [{"type": "number"}, {"const": "inf"}], "description": 'a number; ∞ is the string "inf"'}
+DIGEST = {"type": "string", "pattern": "^[0-9a-f]{64}$", "description": "SHA-256, in hexadecimal"}
+EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {
+            "enum": ["poisson-gaussian", "kinds-gaussian", "two-level-gaussian", "selective-gaussian", "non-private"]
+        }
+    },
+    "required": ["event"],
+    "description": "what one step costs: taciturn.privacy.events",
+}
+STEPS = {
+    "type": "object",
+    "properties": {"phase": {"type": "string"}, "event": EVENT, "steps": {"type": "integer", "minimum": 0}},
+    "required": ["phase", "event", "steps"],
+    "additionalProperties": False,
+}
+
+
+def certificate_schema() -> dict[str, Any]:
+    """The schema as plain JSON. What a certificate quotes (guarantees, evidence, steps) is described too; the plan is not, as
+    each mechanism has settings of its own."""
+    schema = Certificate.model_json_schema(by_alias=True)
+    fields, defined = schema["properties"], schema.setdefault("$defs", {})
+    for name, kind in (("Guarantee", Guarantee), ("Evidence", Evidence)):
+        made = TypeAdapter[Any](kind).json_schema(ref_template="#/$defs/{model}")
+        defined |= made.pop("$defs", {})
+        made["description"] = (kind.__doc__ or "").split("\n\n")[0]
+        defined[name] = made | {"additionalProperties": False}
+    guarantee = defined["Guarantee"]
+    guarantee["properties"] |= {"epsilon": NUMBER, "detail": {"type": "object", "additionalProperties": NUMBER}}
+    guarantee["required"] = sorted(guarantee["properties"])
+    listed = {"type": "array", "items": {"$ref": "#/$defs/Guarantee"}}
+    fields["guarantees"] = listed
+    fields["evidence"] = {"$ref": "#/$defs/Evidence"}
+    fields["ledger_steps"] = {"type": "array", "items": STEPS}
+    fields["other_runs"] = {
+        "type": "object",
+        "properties": {
+            "known": {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]},
+            "together": listed,
+            "words": {"type": "string"},
+        },
+        "required": ["known", "together", "words"],
+        "additionalProperties": False,
+    }
+    fields["spent"] = {
+        "type": "object",
+        "properties": {"relation": {"enum": ["substitution", "add-remove"]}, "epsilon": NUMBER, "delta": NUMBER},
+        "required": ["relation", "epsilon", "delta"],
+        "additionalProperties": False,
+    }
+    fields["weights_digest"] = {"type": "object", "additionalProperties": DIGEST}
+    fields |= {name: DIGEST for name in ("plan_digest", "evidence_digest", "ledger_digest", "digest")}
+    schema["required"] = sorted({*schema["required"], "schema"})
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "taciturn certificate"}
