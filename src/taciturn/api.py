@@ -97,6 +97,7 @@ class Report:
 def plan(
     mechanism: str,
     screened: ScreenedCorpus,
+    /,
     model: str | Mapping[str, Any] = "lstm",
     *,
     tokenizer: str = "auto",

@@ -14,10 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
-from taciturn.screening import Regex, ScreenedCorpus, load, options, policy, screen
+from taciturn.screening import Everything, Policy, Regex, ScreenedCorpus, load, options, policy, screen
 from taciturn.screening.policies.patterns import built_in
 from taciturn.screening.redact import BRIDGED, redact
-from taciturn.text.chat import CLOSE, OPEN, ROLES, join, parse
+from taciturn.text.chat import CLOSE, OPEN, ROLES, join, pair, parse
 from taciturn.text.document import MASK, Document
 from taciturn.text.readers import Corpus, read
 
@@ -47,7 +47,7 @@ def test_no_detector_joins_what_a_border_parts() -> None:
         assert not found
     greedy = policy(Regex("all", r"\w+", must_find=("a",)))
     text = join([("user", "ab"), ("user", "cd")])
-    assert [text[s.start : s.end] for s in greedy.find([text])[0].spans] == ["user", "ab", "user", "cd"]
+    assert [text[s.start : s.end] for s in greedy.find([text])[0].spans] == ["ab", "cd"]
 
 
 def test_skeletons_keep_the_borders_of_messages() -> None:
@@ -57,12 +57,13 @@ def test_skeletons_keep_the_borders_of_messages() -> None:
     assert redact([f"1{OPEN}_{CLOSE}2 _.3"], marks, BRIDGED)[0].text == f"{MASK}{OPEN}_{CLOSE}{MASK}"
 
 
-def test_a_policy_that_masks_borders_merges_messages_and_nothing_fails() -> None:
+def test_a_policy_that_marks_over_borders_masks_the_messages_and_not_the_borders() -> None:
     swallow = policy(Regex("swallow", rf"bad[^z]*{OPEN}\w+{CLOSE}", must_find=(f"bad{OPEN}user{CLOSE}",)))
     document = Document("d", join([("user", "one bad thing"), ("assistant", "two"), ("user", "three")]))
     screened = screen(Corpus.from_documents([document]), swallow, policy("conservative"), unit="document")
     (text,) = screened.texts("private")
-    assert [(m.role, m.content) for m in parse(text)] == [("user", f"one {MASK}three")]
+    assert [m.role for m in parse(text)] == ["user", "assistant", "user"]
+    assert [m.content for m in parse(text)] == [f"one {MASK}", MASK, "three"]
 
 
 def test_conversations_are_documents_whatever_is_asked(tmp_path: Path) -> None:
@@ -192,3 +193,16 @@ def test_p28_an_edited_pattern_or_reader_gives_another_key(tmp_path: Path, monke
     assert after != before
     source.write_text('{"text": "hello!", "other": "there"}\n')
     assert key() not in (before, after)
+
+
+def test_the_heads_of_messages_are_never_marked_whatever_a_detector_says() -> None:
+    """A recogniser takes "first" for an ordinal; masking it would lose the border between the texts of a pair."""
+    text = join([("first", "Who came first?"), ("second", "Ann came first.")])
+    greedy = Policy((Regex("greedy", r"(?s)first.*", "word", must_find=("first",)),), "greedy")
+    (found,) = greedy.find([text])
+    assert [text[s.start : s.end] for s in found.spans] == ["Who came first?", "Ann came first."]
+    redacted = redact([text], greedy)[0].text
+    assert pair(redacted) is not None
+    assert [m.content for m in pair(redacted) or () if m] == ["<MASK>", "<MASK>"]
+    everything = Policy((Everything(),), "all")
+    assert redact([text], everything)[0].text == "<MASK>"

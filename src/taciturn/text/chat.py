@@ -61,6 +61,15 @@ def problem(role: str, content: str) -> str | None:
     return None
 
 
+def heads(text: str) -> list[tuple[int, int]]:
+    """Where the heads of messages lie, as half-open intervals.
+
+    >>> heads(join([("user", "Hi"), ("assistant", "Hello")]))
+    [(0, 6), (8, 19)]
+    """
+    return [found.span() for found in _HEAD.finditer(text)] if OPEN in text else []
+
+
 def structured(text: str) -> bool:
     """Whether there is a message in the text."""
     return OPEN in text and _HEAD.search(text) is not None

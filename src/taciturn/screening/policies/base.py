@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
 from typing import Protocol, runtime_checkable
@@ -15,6 +15,7 @@ from taciturn.screening.policies.deadline import Late, deadline
 from taciturn.screening.policies.prefilter import Prefilter
 from taciturn.screening.policies.relax import consumes
 from taciturn.screening.policies.view import BLANK, View
+from taciturn.text.chat import heads
 from taciturn.text.document import MASK
 from taciturn.text.spans import Detection, Span, Status
 
@@ -91,7 +92,8 @@ class Policy:
     def find(self, texts: Sequence[str]) -> list[Detection]:
         """The union of what the detectors find in each text.
 
-        A ``<MASK>`` is never marked by itself. A detector that raises gives the status "error" (its message is dropped: it
+        A ``<MASK>`` is never marked by itself, and the head of a message never at all: it is the form of the record, and a
+        role such as "first" is a word to a recogniser. A detector that raises gives the status "error" (its message is dropped: it
         may quote the text), one that takes too long "timeout"; of several statuses the worst is kept. Detectors with a
         pattern look only at texts that the prefilter lets through.
         """
@@ -108,7 +110,8 @@ class Policy:
                 _keep(found, range(len(texts)), _guarded(detector, views))
         answers = [CLEAN] * len(texts)
         for i, detections in found.items():
-            answers[i] = union(detections, View.of(texts[i]))
+            both = union(detections, View.of(texts[i]))
+            answers[i] = both if self.covers_all else _beside(both, heads(texts[i]))
         return answers
 
     @cached_property
@@ -146,6 +149,23 @@ class Policy:
     def _sighted(self) -> tuple[int, ...]:
         """Numbers of the patterns whose matches may reach over a mask."""
         return tuple(n for n, d in enumerate(self._patterns) if consumes(d.pattern, BLANK, d.ignore_case))
+
+
+def _beside(detection: Detection, heads: Sequence[tuple[int, int]]) -> Detection:
+    """What is left of the spans outside the heads of messages."""
+    if not heads or not detection.spans:
+        return detection
+    spans = []
+    for span in detection.spans:
+        at = span.start
+        for start, end in heads:
+            if start < span.end and at < end:
+                if at < start:
+                    spans.append(replace(span, start=at, end=start))
+                at = max(at, end)
+        if at < span.end:
+            spans.append(replace(span, start=at))
+    return replace(detection, spans=tuple(sorted(spans, key=_PLACE)))
 
 
 def worst(*statuses: Status) -> Status:
