@@ -12,20 +12,22 @@ from taciturn.privacy.accountant import compose
 from taciturn.privacy.calibrate import noise_multiplier
 from taciturn.privacy.events import PoissonGaussian
 from taciturn.privacy.theorems import (
+    averaged,
     bayesian,
     bayesian_simple,
     group_blackbox_delta,
     group_blackbox_epsilon,
     recall_bound,
 )
+from taciturn.privacy.units import TwoLevel, deletion_epsilon
 
 FILE = Path(__file__).resolve().parents[3] / "shared" / "vectors" / "accounting.json"
 KINDS = (
     "eps", "delta", "sigma", "group_tight", "group_delta", "group_blackbox_delta", "group_blackbox_eps",
-    "bayes_simple_eps", "bayes_profile", "recall_gamma_upper", "compose2",
+    "bayes_simple_eps", "bayes_profile", "recall_gamma_upper", "compose2", "jft_mixture", "ue_units", "ue_two_level",
 )  # fmt: skip
-ELSEWHERE = ("exposure_null_max", "exposure_null_q95", "eps_lower_cp", "jft_mixture", "ue_units", "ue_two_level")
-UPPER = {"eps", "delta", "group_tight", "group_delta", "compose2"}
+ELSEWHERE = ("exposure_null_max", "exposure_null_q95", "eps_lower_cp")  # tests/auditing/test_audit_statistics.py
+UPPER = {"eps", "delta", "group_tight", "group_delta", "compose2", "jft_mixture", "ue_units", "ue_two_level"}
 
 
 def split(kind: str) -> tuple[str, str]:
@@ -52,6 +54,16 @@ def value(kind: str, relation: Any, p: dict[str, Any]) -> float:
         return bayesian_simple(p["epsilon"], p["gamma"])
     if kind == "group_blackbox_delta":
         return group_blackbox_delta(p["epsilon"], p["delta"], p["k"])
+    if kind == "jft_mixture":
+        first, second = ({PoissonGaussian(phase["q"], phase["sigma"]): phase["steps"]} for phase in both(p))
+        detected, missed = compose(second, relation), compose({**first, **second}, relation)
+        return averaged(detected, missed, p["miss"], p["delta"])[0]
+    if kind == "ue_units":
+        return deletion_epsilon(p["M"] + p["K"], p["q"], p["sigma_over_beta"], p["steps"], p["delta"])
+    if kind == "ue_two_level":
+        return TwoLevel(p["q_user"], p["q_entity"], p["M"], p["K"], p["L"], p["sigma_over_beta"], p["steps"]).epsilon(
+            p["delta"]
+        )
     profile = compose({PoissonGaussian(p["q"], p["sigma"]): p["steps"]}, relation)
     if kind == "group_blackbox_eps":
         return group_blackbox_epsilon(profile, p["k"], p["delta"])
@@ -61,6 +73,10 @@ def value(kind: str, relation: Any, p: dict[str, Any]) -> float:
     return profile.delta(p["epsilon"]) if "epsilon" in p else profile.epsilon(p["delta"])
 
 
+def both(p: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    return p["phase1"], p["phase2"]
+
+
 @pytest.mark.parametrize("case", OURS, ids=lambda case: case["id"])
 def test_value(case):
     kind, relation = split(case["kind"])
@@ -68,6 +84,20 @@ def test_value(case):
     assert found == pytest.approx(case["expected"], rel=0, abs=case["tolerance"])
     if kind in UPPER:
         assert found >= min(case["expected"], case["second_code"]) * (1 - 1e-5), "an upper bound must not lie below"
+
+
+REVERSED = [case for case in OURS if "reverse direction" in case.get("note", "")]
+
+
+@pytest.mark.parametrize("case", REVERSED, ids=lambda case: case["id"])
+def test_the_other_direction_of_a_bayesian_case(case):
+    p, relation = case["parameters"], split(case["kind"])[1]
+    profile = compose({PoissonGaussian(p["q"], p["sigma"]): p["steps"]}, relation)
+    found = bayesian(profile, p["gamma"], p["delta2"], p["delta"])
+    expected = float(case["note"].split("reverse direction")[1])
+    assert found.reverse == pytest.approx(expected, abs=case["tolerance"])
+    assert found.epsilon == max(found.forward, found.reverse)
+    assert bayesian_simple(p["dpsgd_epsilon"], p["gamma"]) > found.epsilon  # it would need δ·γ, not δ
 
 
 def test_every_kind_is_accounted_for(shared):

@@ -1,78 +1,172 @@
-"""taciturn budget: what noise, rate and steps cost."""
+"""taciturn budget: what noise, rate and steps cost; what labels allow; what a corpus has spent."""
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from taciturn.cli.options import Json
 
+CONFIDENCE = 0.95
+
 
 def budget(
     *,
-    rate: Annotated[float, Parameter(name=["--rate", "-q"], help="Poisson sampling rate")],
-    steps: Annotated[int, Parameter(name=["--steps", "-T"])],
-    delta: float = 1e-5,
-    sigma: Annotated[float | None, Parameter(help="noise multiplier; or give --epsilon")] = None,
-    epsilon: Annotated[float | None, Parameter(help="target: the smallest σ that meets it is found")] = None,
+    rate: Annotated[str | None, Parameter(name=["--rate", "-q"], help="Poisson sampling rate")] = None,
+    steps: Annotated[str | None, Parameter(name=["--steps", "-T"], help="noised steps")] = None,
+    delta: str = "1e-5",
+    sigma: Annotated[str | None, Parameter(help="noise multiplier; or give --epsilon")] = None,
+    epsilon: Annotated[str | None, Parameter(help="target: the smallest σ that meets it is found")] = None,
     relation: Literal["substitution", "add-remove"] = "substitution",
-    group: Annotated[int, Parameter(name=["--group", "-k"], help="records that change together")] = 1,
-    gamma: Annotated[float | None, Parameter(help="miss rate of π: also the Bayesian ε")] = None,
-    delta2: Annotated[float, Parameter(help="miss rate of π and π_c together")] = 0.0,
+    group: Annotated[str, Parameter(name=["--group", "-k"], help="records that change together")] = "1",
+    gamma: Annotated[str | None, Parameter(help="miss rate of π: also the Bayesian ε")] = None,
+    delta2: Annotated[float | None, Parameter(help="miss rate of π and π_c together; 0, or what labels allow")] = None,
+    labelled: Annotated[
+        int | None, Parameter(help="labelled secrets: which δ₂ they allow, and how many δ takes")
+    ] = None,
+    missed: Annotated[int, Parameter(help="of those, missed by π and π_c")] = 0,
+    corpus: Annotated[Path | None, Parameter(help="a screened corpus: what all runs on it spend together")] = None,
+    plot: Annotated[Path | None, Parameter(help="write curves to FILE.html or FILE.svg")] = None,
     json: Json = False,
 ) -> None:
     """ε of DP-SGD for given noise, rate and steps, or the noise a target ε needs.
 
-    Example: `taciturn budget --sigma 1 --rate 0.01 --steps 1000 --delta 1e-5 --relation substitution`
-    """
-    from taciturn.cli.show import as_json, number, out
-    from taciturn.errors import UsageError
-    from taciturn.privacy.accountant import accountant_name, compose
-    from taciturn.privacy.calibrate import noise_multiplier
-    from taciturn.privacy.events import PoissonGaussian
-    from taciturn.privacy.theorems import bayesian
-    from taciturn.privacy.theorems import group as group_bound
+    One or two options may have several values, `0.5,1,2`, or a range, `FROM:TO:COUNT` (`100:1000:5`; with `:log` by equal
+    factors): the result is a table. `--labelled` and `--corpus` may stand alone.
 
-    if (sigma is None) == (epsilon is None):
-        raise UsageError("give either --sigma (for its ε) or --epsilon (for the σ it needs)")
-    if sigma is None:
-        assert epsilon is not None
-        sigma = noise_multiplier(epsilon, delta, rate, steps, relation)
-    profile = compose({PoissonGaussian(rate, sigma): steps}, relation)
-    spent = profile.epsilon(delta) if group == 1 else group_bound(profile, group, delta).epsilon
-    result: dict[str, object] = {
-        "sigma": sigma,
-        "rate": rate,
-        "steps": steps,
-        "delta": delta,
-        "relation": relation,
-        "group": group,
-        "epsilon": spent,
-        "unit": "record" if group == 1 else f"{group} records",
-        "status": "proved for the plan",
-        "notion": "confidentiality" if relation == "substitution" else "dp",
-        "accountant": accountant_name(),
-    }
-    if gamma is not None:
-        bound = bayesian(profile, gamma, delta2, delta)
-        result["bayesian"] = {
-            "gamma": gamma,
-            "delta2": delta2,
-            "epsilon": bound.epsilon,
-            "if_missed": profile.epsilon(delta),
-        }
+    Example: `taciturn budget --sigma 1 --rate 0.01 --steps 1000 --delta 1e-5 --relation substitution`, or
+    `taciturn budget --sigma 0.5,1,2 --rate 0.01 --steps 100:1000:5 --plot epsilon.html`
+    """
+    from taciturn.cli.ranges import values
+    from taciturn.cli.show import as_json, talk
+    from taciturn.errors import UsageError
+
+    given: dict[str, Any] = {"delta": values("--delta", delta, float)}
+    for name, text in (("sigma", sigma), ("epsilon", epsilon), ("rate", rate), ("gamma", gamma)):
+        if text is not None:
+            given[name] = values(f"--{name}", text, float)
+    if steps is not None:
+        given["steps"] = values("--steps", steps, int)
+    given["group"] = values("--group", group, int)
+    plan = [name for name in ("sigma", "epsilon", "rate", "steps", "gamma") if name in given]
+    alone = labelled is not None or corpus is not None
+    if plan or not alone:
+        if (sigma is None) == (epsilon is None):
+            raise UsageError("give either --sigma (for its ε) or --epsilon (for the σ it needs)")
+        if missing := [f"--{name}" for name in ("rate", "steps") if name not in given]:
+            raise UsageError(f"give {' and '.join(missing)} too: ε is of a whole run")
+    if alone and len(given["delta"]) > 1:
+        raise UsageError("--labelled and --corpus take one --delta")
+    if corpus is not None and (plan or labelled is not None):
+        raise UsageError("--corpus takes only --delta beside it: it says what was spent, not what would be")
+    if missed and labelled is None:
+        raise UsageError("--missed needs --labelled: so many of how many labelled secrets?")
+    if plot is not None and not any(len(each) > 1 for each in given.values()):
+        raise UsageError("--plot needs an option with several values, e.g. --sigma 0.5:4:8")
+    if corpus is not None:
+        _of_corpus(corpus, given["delta"][0], json)
+        return
+    labels = None if labelled is None else _labels(labelled, missed, given["delta"][0])
+    if delta2 is None:
+        delta2 = 0.0 if labels is None else labels["delta2"]
+    result = _cost(given, relation, delta2, plot, quiet=json) if plan else {}
+    if labels is not None:
+        result["labels"] = labels
+    if plot is not None:
+        talk.print(f"wrote {plot}")
     if json:
         as_json(result)
-        return
+    elif labels is not None:
+        _print_labels(labels)
+
+
+def _cost(given: dict[str, Any], relation: Any, delta2: float, plot: Path | None, quiet: bool) -> dict[str, Any]:
+    """The cost of one plan or of a table of them; printed unless ``quiet``."""
+    from taciturn.cli import what_if
+    from taciturn.cli.show import out, table
+
+    if all(len(each) == 1 for each in given.values()):
+        result = what_if.cell({name: each[0] for name, each in given.items()}, relation, delta2)
+        if not quiet:
+            _print_one(result)
+        return result
+    made = what_if.table(given, relation, delta2)
+    if plot is not None:
+        what_if.plot(made, plot)
+    if not quiet:
+        out.print(what_if.title(made), style="italic")
+        out.print(table("", *what_if.grid(made)))
+        for line in what_if.caption(made):
+            out.print(line, soft_wrap=True)
+    return {"rows": list(made.cells), "varied": [name for name in (made.rows, made.columns) if name]}
+
+
+def _print_one(result: dict[str, Any]) -> None:
+    from taciturn.cli.show import out
+    from taciturn.privacy.guarantee import round_up
+
     out.print(
-        f"ε = {number(spent, 4)} at δ = {delta:g} ({result['notion']}, {relation}, unit: {result['unit']}) "
-        f"for σ = {sigma:.6g}, q = {rate:g}, T = {steps:,}; {result['accountant']}",
+        f"ε = {round_up(result['epsilon'], 4)} at δ = {result['delta']:g} ({result['notion']}, {result['relation']}, unit: "
+        f"{result['unit']}, {result['status']}) for σ = {result['sigma']:.6g}, q = {result['rate']:g}, "
+        f"T = {result['steps']:,}; {result['accountant']}",
         soft_wrap=True,
     )
-    if gamma is not None:
+    if "bayesian" in result:
+        found = result["bayesian"]
         out.print(
-            f"Bayesian: ε = {number(bound.epsilon, 4)} at δ = {delta:g} for a random secret that π misses with "
-            f"probability {gamma:g}; for one that was missed it is still {number(profile.epsilon(delta), 4)}",
+            f"Bayesian: ε = {round_up(found['epsilon'], 4)} at δ = {found['delta']:g} ({found['notion']}, "
+            f"{found['relation']}, unit: {found['unit']}, conditional) if π misses it with probability at most "
+            f"{found['gamma']:g}, both policies at most {found['delta2']:g}; for one that was missed it is still "
+            f"{round_up(found['if_missed'], 4)} at δ = {result['delta']:g}",
             soft_wrap=True,
         )
+
+
+def _labels(labelled: int, missed: int, delta: float) -> dict[str, Any]:
+    """What labels allow, and how many a δ₂ of ``delta`` takes, without a miss and with those there are."""
+    from taciturn.errors import UsageError
+    from taciturn.privacy.theorems import labels_needed, recall_bound
+
+    if labelled < 0:
+        raise UsageError(f"--labelled: expected a number of secrets, found {labelled}")
+    return {
+        "labelled": labelled,
+        "missed": missed,
+        "delta2": recall_bound(missed, labelled, CONFIDENCE),
+        "confidence": CONFIDENCE,
+        "delta": delta,
+        "needed": labels_needed(delta, 0, CONFIDENCE),
+        "needed_with_these_misses": labels_needed(delta, missed, CONFIDENCE),
+        "status": "conditional: the labels are a random sample of the secrets to protect",
+    }
+
+
+def _print_labels(found: dict[str, Any]) -> None:
+    from taciturn.cli.show import out
+    from taciturn.privacy.guarantee import round_up
+
+    level = f"{100 * found['confidence']:g} %"
+    out.print(
+        f"δ₂ ≤ {round_up(found['delta2'])} from {found['missed']:,} missed of {found['labelled']:,} labelled secrets "
+        f"(Clopper–Pearson, one-sided {level}; {found['status']})",
+        soft_wrap=True,
+    )
+    more = f"; {found['needed_with_these_misses']:,} with {found['missed']:,} missed" if found["missed"] else ""
+    enough = "it is within δ" if found["delta2"] <= found["delta"] else "a certificate adds it to δ"
+    out.print(
+        f"{enough} = {found['delta']:g}: δ₂ ≤ δ takes {found['needed']:,} labelled secrets without a miss{more}",
+        soft_wrap=True,
+    )
+
+
+def _of_corpus(corpus: Path, delta: float, json: bool) -> None:
+    from taciturn.cli.budget_corpus import corpus_budget, show_corpus
+    from taciturn.cli.show import as_json
+
+    found = corpus_budget(corpus, delta)
+    if json:
+        as_json(found)
+    else:
+        show_corpus(found)

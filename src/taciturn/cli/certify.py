@@ -11,7 +11,7 @@ from taciturn.cli.options import Json
 
 
 def certify(
-    run: Path,
+    run: Path | None = None,
     *,
     group: Annotated[
         tuple[str, ...], Parameter(help="NAME=FILE: a group of secrets, one a line; only their number is kept")
@@ -21,6 +21,9 @@ def certify(
     missed_by_both: Annotated[int | None, Parameter(help="of those, missed by π and π_c")] = None,
     recall: Annotated[Path | None, Parameter(help="a file of `taciturn recall -o`, instead of those counts")] = None,
     confidence: Annotated[float | None, Parameter(help="of each bound; else the recall file's, or 0.95")] = None,
+    sign: Annotated[Path | None, Parameter(help="a private key: also write certificate.json.sig")] = None,
+    new_key: Annotated[Path | None, Parameter(help="make a private key (mode 0600) and FILE.pub; needs no run")] = None,
+    schema: Annotated[bool, Parameter(help="print the JSON Schema of certificates; needs no run", negative="")] = False,
     json: Json = False,
 ) -> int:
     """Compute every guarantee from the run's ledger and write certificate.json. Exit code 4: the target is not met.
@@ -28,6 +31,14 @@ def certify(
     Example: `taciturn certify runs/mail --group family=secrets.txt --recall recall.json`
     """
     from taciturn.cli.show import as_json, out, talk
+    from taciturn.errors import UsageError
+
+    if schema or new_key is not None:
+        _without_a_run(schema, new_key)
+        if run is None:
+            return 0
+    if run is None:
+        raise UsageError("name the run's folder: taciturn certify runs/mail")
     from taciturn.mechanisms.certify import certify as write
     from taciturn.mechanisms.cost import against_target
 
@@ -45,17 +56,39 @@ def certify(
     else:
         for words in certificate.words:
             out.print(f"• {words}", soft_wrap=True)
+        out.print(str(certificate.other_runs["words"]), soft_wrap=True)
     most = certificate.evidence.get("records_per_user") or 1
     if most > 1 and not any(g.notion in ("user-dp", "uedp") for g in certificate.statements()):
         talk.print(f"one user has up to {most} records: for a promise about users, train with user_dp or uedp")
     for reason in certificate.reasons:
         talk.print(f"not for release: {reason}")
     talk.print(f"wrote {run / 'certificate.json'}; anyone can check it: taciturn verify {run / 'certificate.json'}")
+    if sign is not None:
+        from taciturn.privacy.signature import sign as write_signature
+
+        written = write_signature(run / "certificate.json", sign)
+        talk.print(f"wrote {written}; check it with taciturn verify --key {sign}.pub")
     target = certificate.target
     if target is not None:
         sigmas = [e["noise_multiplier"] for p in certificate.plan["phases"] if "noise_multiplier" in (e := p["event"])]
         talk.print(against_target(target["epsilon"], certificate.epsilon_spent, sigmas))
     return 4 if target is not None and certificate.epsilon_spent > target["epsilon"] else 0
+
+
+def _without_a_run(schema: bool, new_key: Path | None) -> None:
+    from taciturn.cli.show import as_json, talk
+
+    if schema:
+        from taciturn.privacy.schema import certificate_schema
+
+        as_json(certificate_schema())
+    if new_key is not None:
+        from taciturn.privacy.signature import new_key as make
+
+        public = make(new_key)
+        talk.print(
+            f"wrote {new_key} (keep it secret) and {public} (for those who verify, by another way than the model)"
+        )
 
 
 def _groups(settings: tuple[str, ...]) -> dict[str, list[str]]:

@@ -57,6 +57,7 @@ def certify(
     write_text(folder / "evidence.json", json.dumps(evidence.to_json(), indent=1, sort_keys=True))
     certificate = issue(folder, guarantees, {name: version(name) for name in ("torch", "transformers", "numpy")})
     certificate.write(folder / "certificate.json")
+    (folder / "certificate.json.sig").unlink(missing_ok=True)  # it was of the certificate before this one
     return certificate
 
 

@@ -2,7 +2,7 @@
 
 A noised step moves the model by a mean gradient that in no direction is longer than C, and by noise of standard deviation
 σC/B in every direction, with B the expected number of units a step (the constant divisor). r = σ/B is their ratio, the
-effective noise multiplier of Li et al. 2022 (section 3.2). Over T steps signal adds up as T·C at most and noise as √T·σC/B:
+effective noise multiplier of Li et al. 2022. Over T steps signal adds up as T·C at most and noise as √T·σC/B:
 r/√T is the ratio of the whole run, up to a constant the "total amount of noise" of Sander, Stock, Sablayrolles 2023. Both
 are the best case for the plan: gradients that all agree, none shorter than C. Over d trained weights the noise is √d times
 longer than in one direction, so a plan below these limits may still learn little.
@@ -14,8 +14,11 @@ from math import sqrt
 
 from taciturn.training.plan import Phase, Plan, SelectiveState
 
-HELP = "more {units} a step (a larger rate or batch, or a larger corpus), a larger ε or δ, fewer trained weights (LoRA or frozen \
-parts), a model or a first phase that already knows the public text"
+SATURATED = 2.0
+"""σ from which it grows at a given ε as fast as q·√T does, so that neither larger steps nor more of them change r/√T
+(docs/budget.md has figures)."""
+
+HELP = "a larger corpus, a larger ε or δ, fewer trained weights (LoRA or frozen parts), a model that knows public text"
 
 
 def doubts(plan: Plan) -> list[str]:
@@ -35,17 +38,20 @@ def _doubt(phase: Phase, steps: int) -> str:
     if step < 1:
         return ""
     whole = step / sqrt(steps)
-    facts = f"σ = {phase.noise:.3g} over {phase.expected:.3g} {units} a step"
+    facts = f"σ = {phase.noise:.3g} over {phase.expected:.3g} {units} a step, {steps:,} steps"
+    more = f"more {units} a step, more steps"
+    help = f"{HELP}; {more} at this σ, which costs ε" if phase.noise >= SATURATED else f"{more}, {HELP}"
     if whole >= 1:
-        head = (
-            f"phase {phase.name} cannot learn: {facts} and {steps:,} steps, so in every direction the noise of the whole run "
-            f"is {whole:.2g} × the most that all its gradients can add up to"
+        found = (
+            f"cannot learn: {facts}. In every direction the noise of the whole run is {whole:.2g} × the most that all its "
+            "gradients can add up to"
         )
-        return f"{head}; what would help: {HELP.format(units=units)}, more steps"
-    return (
-        f"phase {phase.name} is mostly noise: {facts}, so in every direction a step's noise is {step:.2g} × the longest mean "
-        f"gradient, and only what its {steps:,} steps agree on can be learned; what would help: {HELP.format(units=units)}"
-    )
+    else:
+        found = (
+            f"is mostly noise: {facts}. In every direction a step's noise is {step:.2g} × the longest mean gradient, so "
+            "only what many steps agree on can be learned"
+        )
+    return f"phase {phase.name} {found}. What would help: {help}"
 
 
 _NAMES = {"record": "records", "residual": "records", "user": "users", "user-entity": "units"}

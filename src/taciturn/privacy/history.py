@@ -162,7 +162,9 @@ def together(paid: Sequence[Paid], delta: float) -> list[Guarantee]:
     units = {each.unit for each in paid if not isinstance(each.event, NonPrivate)}
     made = [_total("confidentiality", SECRET, "substitution", paid, {"record", "residual", "user"}, FREE, delta)]
     if plain & _MASKED:  # for a secret that the policy detects, redacted text is the same in both worlds
-        made.append(_total("sdp", DETECTED, "substitution", paid, {"record", "residual", "user"}, FREE | _MASKED, delta))
+        made.append(
+            _total("sdp", DETECTED, "substitution", paid, {"record", "residual", "user"}, FREE | _MASKED, delta)
+        )
     one = PRIVATE_RECORD if plain else RECORD
     made.append(_total("dp", one, "add-remove", paid, {"record"}, frozenset({"public"}), delta))
     if "user" in units:

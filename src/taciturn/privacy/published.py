@@ -119,8 +119,16 @@ def published_claim(
 
     ε = min_λ (T·α(λ) + ln 1/δ)/λ at q = q_u·q_e·``sensitive_share`` (the share of sentences with a sensitive entity)
     and noise ``scale`` z. As λ stops at 64, no curve falls below ln(1/δ)/64, .18 at δ = 1e-5, where the published
-    values sit. User-level curves of the paper are ``entity_rate`` = ``sensitive_share`` = 1. Its SEC values come out
-    to .01 at q_u = .0625, not at the .05 it names; our guess is that .05 of all users are drawn from the 80 % that train.
+    values sit. User-level curves of the paper are ``entity_rate`` = ``sensitive_share`` = 1, its estimator f_E has
+    ``sensitive_share`` = 1. The printed values come out at q_u = 50/946 (CONLL-2003), 500/7536 (AG) and 100/1592 (SEC),
+    whole numbers of the users of its Table II, and not at the .05 its text names:
+
+        T = 50, z = 2 (f_E+, f_E, user)      printed              computed
+        CONLL-2003                           .52, .62, 1.18       .519, .613, 1.176
+        AG                                   .50, .75, 1.48       .501, .746, 1.473
+        SEC                                  .40, .71, 1.40       .399, .709, 1.394
+        SEC, T = 500                         .19, .24, .26, .73, .81, user 4.08
+                                             .186, .244, .261, .731, .810, user 4.080
 
     >>> round(published_claim(0.05, 0.5, 0.01, 2.5, 100, 1e-5).epsilon, 2)
     0.18

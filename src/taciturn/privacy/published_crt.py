@@ -5,11 +5,11 @@ Its Theorem 8.3 turns (ε′, δ) into (log(1 + γ(e^{ε′} − 1)), γδ); to 
 gives .116, the .12 of the text, where DP-SGD is accounted by Rényi divergences under add and remove. That ε′ is not the
 one Definition 2 asks for: a secret that becomes ``<MASK>`` substitutes a record (docs/guarantees.md §1).
 
-    at q = .1, T = 100, ε′ = 1, γ = .1, δ = 8e-5       ε
-    as published: Rényi, add and remove                .116    (q = .001, T = 20,000: .117)
-    exact, add and remove                              .111
-    exact, substitution, the same noise                .353    (q = .001, T = 20,000: .205)
-    the closed form at δ′ = γδ instead of δ            .159
+    ε′ = 1, γ = .1, δ = 8e-5                                   q = .1, T = 100    q = .001, T = 20,000
+    as published: Rényi, add and remove                         .116                .102
+    exact, add and remove                                       .111                .109
+    exact, substitution, noise for ε′ = 1 by add and remove     .354                .215
+    closed form log(1 + γ(e − 1)), which belongs to γδ          .159                .159
 """
 
 from __future__ import annotations

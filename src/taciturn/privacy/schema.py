@@ -34,14 +34,17 @@ STEPS = {
 
 
 def certificate_schema() -> dict[str, Any]:
-    """The schema as plain JSON. What a certificate quotes (guarantees, evidence, steps) is described too; the plan is not, as
-    each mechanism has settings of its own."""
+    """The schema as plain JSON. What a certificate quotes (guarantees, evidence, steps) is described too; the plan is not,
+    as each mechanism has settings of its own."""
     schema = Certificate.model_json_schema(by_alias=True)
     fields, defined = schema["properties"], schema.setdefault("$defs", {})
-    for name, kind in (("Guarantee", Guarantee), ("Evidence", Evidence)):
+    for name, kind, what in (
+        ("Guarantee", Guarantee, "an (ε, δ) with its notion, unit, relation, status and what it rests on"),
+        ("Evidence", Evidence, "what was measured about the run besides its steps; evidence.json"),
+    ):
         made = TypeAdapter[Any](kind).json_schema(ref_template="#/$defs/{model}")
         defined |= made.pop("$defs", {})
-        made["description"] = (kind.__doc__ or "").split("\n\n")[0]
+        made["description"] = what
         defined[name] = made | {"additionalProperties": False}
     guarantee = defined["Guarantee"]
     guarantee["properties"] |= {"epsilon": NUMBER, "detail": {"type": "object", "additionalProperties": NUMBER}}
@@ -67,6 +70,11 @@ def certificate_schema() -> dict[str, Any]:
         "additionalProperties": False,
     }
     fields["weights_digest"] = {"type": "object", "additionalProperties": DIGEST}
-    fields |= {name: DIGEST for name in ("plan_digest", "evidence_digest", "ledger_digest", "digest")}
+    fields |= dict.fromkeys(("plan_digest", "evidence_digest", "ledger_digest", "digest"), DIGEST)
     schema["required"] = sorted({*schema["required"], "schema"})
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema, "title": "taciturn certificate"}
+    head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "taciturn certificate"}
+    return (
+        head
+        | {"description": "A certificate.json of taciturn: canonical JSON, see docs/guarantees.md, section 7."}
+        | {name: value for name, value in schema.items() if name not in ("title", "description")}
+    )

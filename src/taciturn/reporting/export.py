@@ -16,7 +16,7 @@ from taciturn.models.hf import load_adapted, load_exported, task_of
 from taciturn.reporting import card
 from taciturn.reporting.view import RunView
 
-BESIDE = ("certificate.json", "plan.json", "evidence.json", "ledger.jsonl")
+BESIDE = ("certificate.json", "certificate.json.sig", "plan.json", "evidence.json", "ledger.jsonl")
 TOLERANCE = 1e-5
 
 

@@ -143,6 +143,21 @@ def roc(lines: Sequence[Line], log: bool, key: str) -> str:
         return inline(figure, key, f"{'Log–log ' if log else ''}ROC of the membership attack for " + _names(lines))
 
 
+def what_if(lines: Sequence[Line], x: str, y: str, log: bool, key: str) -> str:
+    """A cost against one parameter of a plan, ``log`` for its axis; several lines are named in a legend."""
+    with style(key):
+        figure, axes = _figure()
+        if log:
+            axes.set_xscale("log")
+        _draw_all(axes, lines, marker="o" if all(len(line.x) <= 25 for line in lines) else None)
+        if len(lines) > 1:
+            drawn = list(reversed(axes.get_lines()))
+            axes.legend(drawn, [line.name for line in lines], frameon=False, fontsize=7.5)
+        axes.set_ylim(bottom=0)
+        _labels(axes, x, y)
+        return inline(figure, key, f"{y} against {x}" + (f" for {_names(lines)}" if len(lines) > 1 else ""))
+
+
 def _figure() -> tuple[Figure, Axes]:
     figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
     return figure, figure.add_subplot()

@@ -93,9 +93,9 @@ class Policy:
         """The union of what the detectors find in each text.
 
         A ``<MASK>`` is never marked by itself, and the head of a message never at all: it is the form of the record, and a
-        role such as "first" is a word to a recogniser. A detector that raises gives the status "error" (its message is dropped: it
-        may quote the text), one that takes too long "timeout"; of several statuses the worst is kept. Detectors with a
-        pattern look only at texts that the prefilter lets through.
+        role such as "first" is a word to a recogniser. A detector that raises gives the status "error" (its message is
+        dropped: it may quote the text), one that takes too long "timeout"; of several statuses the worst is kept.
+        Detectors with a pattern look only at texts that the prefilter lets through.
         """
         found: dict[int, list[Detection]] = {}
         hits = self._prefilter.candidates(

@@ -1,0 +1,180 @@
+"""What-if tables: the cost of DP-SGD at every combination of the parameters given, with all that belongs to each number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from taciturn.errors import GuaranteeError, UsageError
+from taciturn.privacy.events import Relation
+
+Values = Mapping[str, Sequence[Any]]
+"""The values of each parameter: sigma or epsilon (a target), rate, steps, delta, group, gamma (may be left out)."""
+
+SIGNS = {"sigma": "σ", "epsilon": "target ε", "rate": "q", "steps": "T", "delta": "δ", "group": "k", "gamma": "γ"}
+
+
+def cell(at: Mapping[str, Any], relation: Relation, delta2: float) -> dict[str, Any]:
+    """The cost at one combination, as plain JSON; the whole of what `taciturn budget` says of one plan.
+
+    Raises UsageError for values that no plan has, GuaranteeError for a target that no noise reaches.
+    """
+    from taciturn.privacy.accountant import accountant_name, compose
+    from taciturn.privacy.calibrate import noise_multiplier
+    from taciturn.privacy.events import PoissonGaussian
+    from taciturn.privacy.theorems import group as group_bound
+
+    rate, steps, delta, k = at["rate"], at["steps"], at["delta"], at.get("group", 1)
+    sigma = at["sigma"] if "sigma" in at else noise_multiplier(at["epsilon"], delta, rate, steps, relation)
+    profile = compose({PoissonGaussian(rate, sigma): steps}, relation)
+    spent = profile.epsilon(delta) if k == 1 else group_bound(profile, k, delta).epsilon
+    result: dict[str, Any] = {
+        "sigma": sigma,
+        "rate": rate,
+        "steps": steps,
+        "delta": delta,
+        "relation": relation,
+        "group": k,
+        "epsilon": spent,
+        "unit": "record" if k == 1 else f"{k} records",
+        "status": "proved for the plan",
+        "notion": "dp" if relation == "add-remove" else "confidentiality" if k == 1 else "group-confidentiality",
+        "accountant": accountant_name(),
+    }
+    if "epsilon" in at:
+        result["target"] = at["epsilon"]
+    if "gamma" in at:
+        result["bayesian"] = _bayesian(profile, at["gamma"], delta2, delta, relation)
+    return result
+
+
+def _bayesian(profile: Any, gamma: float, delta2: float, delta: float, relation: Relation) -> dict[str, Any]:
+    from taciturn.privacy.theorems import bayesian
+
+    if relation != "substitution":
+        raise UsageError("--gamma is of confidentiality, whose neighbours are by substitution: leave --relation out")
+    total = delta if delta2 < delta else min(delta + delta2, 1 - 1e-12)  # as a certificate states it
+    return {
+        "gamma": gamma,
+        "delta2": delta2,
+        "epsilon": bayesian(profile, gamma, delta2, total).epsilon,
+        "if_missed": profile.epsilon(delta),
+        "notion": "bayesian-confidentiality",
+        "unit": "a secret drawn at random",
+        "relation": relation,
+        "delta": total,
+        "status": f"conditional: π misses at most {gamma:g}, both policies at most {delta2:g} of such secrets",
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Every cell of a what-if table. rows, columns: the parameters with several values, None where one is fixed."""
+
+    cells: tuple[dict[str, Any], ...]
+    given: Values
+    rows: str
+    columns: str | None
+    shown: str
+    """What stands in a cell: sigma (of a target), bayesian or epsilon."""
+
+
+def table(given: Values, relation: Relation, delta2: float) -> Table:
+    """The cells of one or two parameters with several values; the one with more values makes the rows. A target that no
+    noise reaches leaves its cell empty, with the reason. Raises UsageError for three such parameters."""
+    several = sorted((name for name in given if len(given[name]) > 1), key=lambda name: -len(given[name]))
+    if len(several) > 2:
+        raise UsageError(f"one or two options may have several values, found {', '.join(several)}")
+    cells = []
+    for combination in product(*given.values()):
+        at = dict(zip(given, combination, strict=True))
+        try:
+            cells.append(cell(at, relation, delta2) | {"at": at})
+        except GuaranteeError as error:
+            cells.append({"at": at, "sigma": None, "epsilon": None, "status": "none", "reason": str(error)})
+    shown = "bayesian" if "gamma" in given else "sigma" if "epsilon" in given else "epsilon"
+    return Table(tuple(cells), given, several[0], several[1] if len(several) == 2 else None, shown)
+
+
+def value(one: Mapping[str, Any], shown: str) -> float | None:
+    """The number that stands in a cell; None where there is none."""
+    found = one.get("bayesian", {}).get("epsilon") if shown == "bayesian" else one[shown]
+    return None if found is None else float(found)
+
+
+def grid(made: Table) -> tuple[list[str], list[list[str]]]:
+    """Head and rows, as text that rounds no cost in its own favour."""
+    first = SIGNS[made.rows]
+    if made.columns is None:
+        names = ["sigma"] * ("epsilon" in made.given) + ["epsilon"] + ["bayesian"] * ("gamma" in made.given)
+        head = {"sigma": "σ", "epsilon": "ε", "bayesian": "ε, secret drawn at random"}
+        rows = [[_plain(c["at"][made.rows]), *(_cost(value(c, name)) for name in names)] for c in made.cells]
+        return [first, *(head[name] for name in names)], rows
+    across = made.given[made.columns]
+    at = {(c["at"][made.rows], c["at"][made.columns]): value(c, made.shown) for c in made.cells}
+    rows = [[_plain(x), *(_cost(at[x, y]) for y in across)] for x in made.given[made.rows]]
+    return [first, *(f"{SIGNS[made.columns]} = {_plain(y)}" for y in across)], rows
+
+
+def caption(made: Table) -> list[str]:
+    """What every number of a table is: quantity, notion, unit, relation, δ, status; what is fixed; what is empty."""
+    full = [c for c in made.cells if c["epsilon"] is not None]
+    lines = []
+    if full:
+        c = full[0]
+        delta = "δ as given" if len(made.given["delta"]) > 1 else f"δ = {c['delta']:g}"
+        unit = "k records" if len(made.given.get("group", ())) > 1 else c["unit"]
+        notion = "group-confidentiality" if unit == "k records" and c["relation"] == "substitution" else c["notion"]
+        lines.append(
+            f"ε: {notion}, unit: {unit}, neighbours by {c['relation']}, {delta}, {c['status']}; {c['accountant']}"
+        )
+        if "bayesian" in c:
+            b = c["bayesian"]
+            total = delta if len(made.given["delta"]) > 1 else f"δ = {b['delta']:g}"
+            gamma = "γ" if len(made.given["gamma"]) > 1 else f"{b['gamma']:g}"
+            lines.append(
+                f"ε, secret drawn at random: {b['notion']}, neighbours by {b['relation']}, {total}, conditional: π misses "
+                f"at most {gamma}, both policies at most {b['delta2']:g} of such secrets; for one missed, ε at k = 1"
+            )
+        if made.shown == "sigma":
+            lines.append("σ: the smallest noise multiplier whose ε is within the target")
+    fixed = [f"{SIGNS[name]} = {_plain(given[0])}" for name, given in made.given.items() if len(given) == 1]
+    lines.append("fixed: " + ", ".join(fixed))
+    if len(full) < len(made.cells):
+        lines.append("–: no σ reaches the target")
+    return lines
+
+
+def title(made: Table) -> str:
+    """What is shown against what."""
+    what = {"sigma": "σ", "epsilon": "ε", "bayesian": "ε of a secret drawn at random"}[made.shown]
+    return f"{what} against {SIGNS[made.rows]}" + (f" and {SIGNS[made.columns]}" if made.columns else "")
+
+
+def plot(made: Table, out: Path) -> None:
+    """Write the table as curves, one for each value of its columns. Infinite costs are left out."""
+    from taciturn.reporting.what_if import write
+
+    curves = []
+    for y in made.given[made.columns] if made.columns else (None,):
+        cells = [c for c in made.cells if y is None or c["at"][str(made.columns)] == y]
+        points = [(float(c["at"][made.rows]), v) for c in cells if (v := value(c, made.shown)) is not None]
+        points = sorted(point for point in points if math.isfinite(point[1]))
+        name = "" if y is None else f"{SIGNS[str(made.columns)]} = {_plain(y)}"
+        curves.append((name, [x for x, _ in points], [v for _, v in points]))
+    axes = (SIGNS[made.rows], "σ" if made.shown == "sigma" else "ε")
+    write(out, curves, axes, title(made), caption(made), grid(made))
+
+
+def _plain(given: float) -> str:
+    return f"{given:,}" if isinstance(given, int) else f"{given:.6g}"
+
+
+def _cost(found: float | None) -> str:
+    from taciturn.privacy.guarantee import round_up
+
+    return "–" if found is None else round_up(found, 4)
