@@ -47,7 +47,10 @@ def _words(inside: Sequence[str], outside: Sequence[str], rng: np.random.Generat
     halves: list[NDArray[np.bool_]] = [rng.permutation(len(side)) % 2 == 0 for side in sides]
     out = np.zeros(len(inside)), np.zeros(len(outside))
     for pick in (True, False):
-        seen = [[words for words, half in zip(*pair, strict=True) if half == pick] for pair in zip(sides, halves, strict=True)]
+        seen = [
+            [words for words, half in zip(*pair, strict=True) if half == pick]
+            for pair in zip(sides, halves, strict=True)
+        ]
         counts = [Counter(word for words in side for word in words) for side in seen]
         weight = {
             word: math.log((counts[0][word] + 1) / (len(seen[0]) + 2))

@@ -17,11 +17,10 @@ from numpy.typing import NDArray
 
 from taciturn.auditing import nulls
 from taciturn.auditing.blind import blind_scores, blind_sd
-from taciturn.auditing.bounds import clopper_pearson, eps_lower
 from taciturn.auditing.controls import overfitted, positive_control
 from taciturn.auditing.finding import Finding, judge
 from taciturn.auditing.onerun import one_run
-from taciturn.auditing.roc import auc_interval, auc_p, best_threshold, delong, roc, tpr_at_fpr
+from taciturn.auditing.roc import auc_interval, auc_p, best_threshold, delong, held_out, roc, shuffled_auc, tpr_at_fpr
 from taciturn.auditing.scores import Model, Scores, membership_scores, read
 from taciturn.errors import UsageError
 
@@ -99,9 +98,7 @@ def group_membership(
     drawn = [rng.integers(n, size=GROUPS * group_size) for n in (len(inside), len(outside))]
 
     def grouped(pair: Pair, members_of: Sequence[NDArray[np.int64]]) -> Pair:
-        a, b = (
-            scores[rows].reshape(-1, group_size).sum(1) for scores, rows in zip(pair, members_of, strict=True)
-        )
+        a, b = (scores[rows].reshape(-1, group_size).sum(1) for scores, rows in zip(pair, members_of, strict=True))
         return a, b
 
     records = _scores((model, tokenizer), _references(reference, references, score), population, inside, outside)
@@ -123,7 +120,9 @@ def _references(reference: Model | None, references: Sequence[Model], score: str
     if score not in ("loss", "reference"):
         raise UsageError(f"membership score {score!r}: expected loss or reference, the two a verdict can be of")
     if score == "reference" and not found:
-        raise UsageError("membership score 'reference' needs a reference model, trained without members and non-members")
+        raise UsageError(
+            "membership score 'reference' needs a reference model, trained without members and non-members"
+        )
     return found
 
 
@@ -176,7 +175,7 @@ def _finding(
     p, p_any = p_values[0], min(1.0, len(attacks) * min(p_values))
     blind_z, blind_auc, gap, gap_sd = _against_blind(auc, covariance, len(attacks), list(blind), n1, n0)
     rng = np.random.default_rng(seed)
-    shuffled = _shuffled_auc(inside[0], outside[0], rng)
+    shuffled = shuffled_auc(inside[0], outside[0], rng)
     positive = positive_control().auc
 
     problems = []
@@ -197,7 +196,7 @@ def _finding(
             "interval": auc_interval(auc[i], covariance[i, i], n1, n0),
             "p": p_values[i],
             "positive": _positive_aucs().get(attack),
-            **_held_out(inside[i], outside[i], *halves),
+            **held_out(inside[i], outside[i], *halves),
             "tpr_at_fpr_0.01": tpr_at_fpr(inside[i], outside[i], 0.01),
             "tpr_at_fpr_0.001": tpr_at_fpr(inside[i], outside[i], 0.001),
         }
@@ -225,7 +224,8 @@ def _finding(
             "nonmembers": n0,
             "verdict_of": score,
             **{key: table[score][key] for key in ("accuracy", "accuracy_interval", "eps_lower")},
-            "eps_lower_one_run": once.eps,
+            "eps_lower_one_run": once.eps(),
+            "one_run": once.to_json(),
             "accuracy_same_set": best_threshold(inside[0], outside[0])[1],
             "tpr_at_fpr_0.01": table[score]["tpr_at_fpr_0.01"],
             "tpr_at_fpr_0.001": table[score]["tpr_at_fpr_0.001"],
@@ -253,36 +253,3 @@ def _against_blind(
     blind = 0.5 + sign * (auc[best] - 0.5)
     variance = covariance[0, 0] + covariance[best, best] - 2 * sign * covariance[0, best]
     return float(distance.max()), float(blind), float(auc[0] - blind), float(np.sqrt(max(variance, 0.0)))
-
-
-def _held_out(inside: Scores, outside: Scores, a: NDArray[np.int64], b: NDArray[np.int64]) -> dict[str, Any]:
-    """Balanced accuracy and ε bound on one half of the orders ``a`` and ``b``, at thresholds chosen on the other."""
-    half1, half0 = len(a) // 2, len(b) // 2
-    if not half1 or not half0:
-        return {"accuracy": None, "accuracy_interval": None, "eps_lower": 0.0}
-    pick1, pick0 = inside[a[:half1]], outside[b[:half0]]
-    test1, test0 = inside[a[half1:]], outside[b[half0:]]
-    t, _ = best_threshold(pick1, pick0)
-    tp, tn = int((test1 >= t).sum()), int((test0 < t).sum())
-    (low1, high1), (low0, high0) = clopper_pearson(tp, len(test1), 0.025), clopper_pearson(tn, len(test0), 0.025)
-    bound = _bound_threshold(pick1, pick0)
-    return {
-        "accuracy": (tp / len(test1) + tn / len(test0)) / 2,
-        "accuracy_interval": ((low1 + low0) / 2, (high1 + high0) / 2),
-        "eps_lower": eps_lower(
-            int((test1 >= bound).sum()), len(test1), int((test0 >= bound).sum()), len(test0), delta=0.0
-        ),
-    }
-
-
-def _bound_threshold(inside: Scores, outside: Scores) -> float:
-    """The threshold, among 50 quantiles, with the largest ε bound on these records."""
-    levels = np.unique(np.quantile(np.concatenate([inside, outside]), np.linspace(0.02, 0.98, 50)))
-    bounds = [eps_lower(int((inside >= t).sum()), len(inside), int((outside >= t).sum()), len(outside)) for t in levels]
-    return float(levels[int(np.argmax(bounds))])
-
-
-def _shuffled_auc(inside: Scores, outside: Scores, rng: np.random.Generator) -> float:
-    mixed = rng.permutation(np.concatenate([inside, outside]))
-    auc, _ = delong(mixed[None, : len(inside)], mixed[None, len(inside) :])
-    return float(auc[0])

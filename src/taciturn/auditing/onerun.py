@@ -6,8 +6,9 @@ removing one canary; an auditor may abstain, and guesses only where it is surest
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,44 +60,48 @@ def eps_lower_one_run(m: int, r: int, v: int, delta: float = 0.0, confidence: fl
 
 @dataclass(frozen=True, slots=True)
 class OneRun:
-    """eps: the lower bound. canaries: m; guesses, right: of the share the bound comes from. p: of ε = 0, all shares
-    counted."""
+    """What was guessed of the coins of one run. canaries: m; guesses, right: of each share that was tried."""
 
-    eps: float
     canaries: int
-    guesses: int
-    right: int
-    p: float
+    guesses: tuple[int, ...]
+    right: tuple[int, ...]
+
+    def eps(self, delta: float = 0.0, confidence: float = 0.95) -> float:
+        """The lower bound on ε at δ, the best of the shares."""
+        each = 1 - (1 - confidence) / max(len(self.guesses), 1)
+        pairs = zip(self.guesses, self.right, strict=True)
+        return max((eps_lower_one_run(self.canaries, r, v, delta, each) for r, v in pairs), default=0.0)
+
+    def p(self) -> float:
+        """The p-value of ε = 0, all shares counted."""
+        pairs = zip(self.guesses, self.right, strict=True)
+        return min([1.0, *(len(self.guesses) * p_value(self.canaries, r, v, 0.0) for r, v in pairs)])
+
+    def to_json(self) -> dict[str, Any]:
+        return {"canaries": self.canaries, "guesses": list(self.guesses), "right": list(self.right)}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> OneRun:
+        return cls(data["canaries"], tuple(data["guesses"]), tuple(data["right"]))
 
 
 def one_run(
     inserted: NDArray[np.float64],
     left_out: NDArray[np.float64],
     *,
-    delta: float = 0.0,
-    confidence: float = 0.95,
     shares: Sequence[float] = SHARES,
     seed: int = 0,
 ) -> OneRun:
-    """The bound from scores (higher says inserted): the highest half of the guesses says "in", the lowest "out".
+    """Guesses from scores (higher says inserted): the highest half of the guesses says "in", the lowest "out".
 
     inserted, left_out: scores of the canaries by their coin. The coins must be fair and independent of all else; of the
-    larger side a random part is left away, which only makes the guesses harder.
+    larger side a random part is left away.
     """
     rng = np.random.default_rng(seed)
     n = min(len(inserted), len(left_out))
     scores = np.concatenate([rng.permutation(inserted)[:n], rng.permutation(left_out)[:n]])
     order = rng.permutation(2 * n)  # ties are broken without looking at the coin
     ranked = order[np.argsort(scores[order], kind="stable")] < n
-    best = OneRun(0.0, 2 * n, 0, 0, 1.0)
-    each = 1 - (1 - confidence) / len(shares)
-    for share in shares:
-        half = int(share * n)
-        if not half:
-            continue
-        right = int((~ranked[:half]).sum() + ranked[-half:].sum())
-        p = min(len(shares) * p_value(2 * n, 2 * half, right, 0.0, delta), 1.0)
-        eps = eps_lower_one_run(2 * n, 2 * half, right, delta, each)
-        if eps > best.eps or (eps == best.eps and p < best.p):
-            best = OneRun(eps, 2 * n, 2 * half, right, min(p, best.p))
-    return best
+    halves = sorted({int(share * n) for share in shares} - {0})
+    right = [int((~ranked[:half]).sum() + ranked[-half:].sum()) for half in halves]
+    return OneRun(2 * n, tuple(2 * half for half in halves), tuple(right))

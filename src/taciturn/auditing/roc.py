@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import rankdata
 
-from taciturn.auditing.bounds import clopper_pearson
+from taciturn.auditing.bounds import clopper_pearson, eps_lower
 from taciturn.auditing.nulls import auc_sd
 
 Scores = NDArray[np.float64]
@@ -78,3 +79,37 @@ def tpr_at_fpr(members: Scores, nonmembers: Scores, fpr: float) -> tuple[float, 
     threshold = np.sort(nonmembers)[n0 - 1 - math.floor(n0 * fpr + 1e-9)]
     hits = int((members > threshold).sum())
     return (hits / len(members), *clopper_pearson(hits, len(members)))
+
+
+def held_out(inside: Scores, outside: Scores, a: NDArray[np.int64], b: NDArray[np.int64]) -> dict[str, Any]:
+    """Balanced accuracy and ε bound on one half of the orders ``a`` and ``b``, at thresholds chosen on the other."""
+    half1, half0 = len(a) // 2, len(b) // 2
+    if not half1 or not half0:
+        return {"accuracy": None, "accuracy_interval": None, "eps_lower": 0.0}
+    pick1, pick0 = inside[a[:half1]], outside[b[:half0]]
+    test1, test0 = inside[a[half1:]], outside[b[half0:]]
+    t, _ = best_threshold(pick1, pick0)
+    tp, tn = int((test1 >= t).sum()), int((test0 < t).sum())
+    (low1, high1), (low0, high0) = clopper_pearson(tp, len(test1), 0.025), clopper_pearson(tn, len(test0), 0.025)
+    bound = _bound_threshold(pick1, pick0)
+    return {
+        "accuracy": (tp / len(test1) + tn / len(test0)) / 2,
+        "accuracy_interval": ((low1 + low0) / 2, (high1 + high0) / 2),
+        "eps_lower": eps_lower(
+            int((test1 >= bound).sum()), len(test1), int((test0 >= bound).sum()), len(test0), delta=0.0
+        ),
+    }
+
+
+def _bound_threshold(inside: Scores, outside: Scores) -> float:
+    """The threshold, among 50 quantiles, with the largest ε bound on these records."""
+    levels = np.unique(np.quantile(np.concatenate([inside, outside]), np.linspace(0.02, 0.98, 50)))
+    bounds = [eps_lower(int((inside >= t).sum()), len(inside), int((outside >= t).sum()), len(outside)) for t in levels]
+    return float(levels[int(np.argmax(bounds))])
+
+
+def shuffled_auc(inside: Scores, outside: Scores, rng: np.random.Generator) -> float:
+    """AUC after the labels are shuffled: the negative control."""
+    mixed = rng.permutation(np.concatenate([inside, outside]))
+    auc, _ = delong(mixed[None, : len(inside)], mixed[None, len(inside) :])
+    return float(auc[0])

@@ -3,49 +3,99 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from taciturn.cli.options import Json, comma
 
+if TYPE_CHECKING:
+    from taciturn.auditing.finding import Finding
+
 
 def audit(
     run: Annotated[Path, Parameter(help="a run's folder, or any model folder")],
     *,
-    attack: Annotated[str, Parameter(help="exposure, membership, group-membership")] = "exposure",
+    attack: Annotated[
+        str,
+        Parameter(
+            help="exposure, membership, group-membership, extraction, pii-extraction, pii-reconstruction, pii-inference"
+        ),
+    ] = "exposure",
     canaries: Annotated[Path | None, Parameter(help="canaries.json: template, secrets, copies")] = None,
+    copies: Annotated[
+        int | None, Parameter(help="records that hold one canary; as planted by default, 1 after deduplication")
+    ] = None,
+    secrets: Annotated[Path | None, Parameter(help="JSON lines with prefix and secret, for extraction")] = None,
     members: Annotated[Path | None, Parameter(help="texts trained on, one a line")] = None,
     nonmembers: Annotated[Path | None, Parameter(help="texts of the same kind never seen, one a line")] = None,
-    reference: Annotated[Path | None, Parameter(help="model folder for the ratio attack")] = None,
+    reference: Annotated[
+        tuple[Path, ...],
+        Parameter(help="model trained on neither, for the ratio attacks; repeat for several", negative=""),
+    ] = (),
+    population: Annotated[Path | None, Parameter(help="further texts nothing was trained on, for RMIA")] = None,
+    score: Annotated[Literal["loss", "reference"], Parameter(help="what the membership verdict is of")] = "loss",
     group_size: int = 20,
+    base: Annotated[Path | None, Parameter(help="the model before training: what it says as well is no leak")] = None,
+    policy: Annotated[
+        tuple[str, ...], Parameter(name=["--policy", "-p"], help="what tags personal data", negative="")
+    ] = (),
+    samples: Annotated[int | None, Parameter(help="samples of extraction (100) and of the pii attacks")] = None,
+    probability: Annotated[float, Parameter(help="extracted: the samples show it with this probability")] = 0.5,
+    temperature: float = 1.0,
+    top_k: Annotated[int, Parameter(help="0 for all tokens")] = 0,
+    top_p: float = 1.0,
     seed: int = 0,
     json: Json = False,
 ) -> None:
     """Run attacks, each with its null, its controls and a verdict; writes numbers to audit.json, never a secret.
 
+    Where a certificate lies beside the model, lower bounds on ε are compared with it; one above it ends with exit code 4.
+
     Example: `taciturn audit runs/mail --attack exposure --canaries canaries.json`
     """
+    from taciturn.auditing.compare import exceeded
     from taciturn.auditing.finding import save
+    from taciturn.auditing.generation import Decoding
     from taciturn.auditing.run import audit as attack_all
-    from taciturn.cli.show import as_json, number, out, table
-    from taciturn.models.hf import load_exported
+    from taciturn.cli.show import as_json
+    from taciturn.errors import GuaranteeError
 
     findings = attack_all(
         run,
         comma(attack),
         canaries=canaries,
+        copies=copies,
+        secrets=secrets,
         members=_lines(members),
         nonmembers=_lines(nonmembers),
-        reference=load_exported(reference) if reference else None,
+        references=reference,
+        population=_lines(population),
+        score=score,
         group_size=group_size,
+        base=base,
+        policy=tuple(name for part in policy for name in comma(part)) or None,
+        decoding=Decoding(temperature, top_k, top_p),
+        samples=samples,
+        probability=probability,
         seed=seed,
     )
     if (run / "plan.json").is_file():
         save(run / "audit.json", findings)
     if json:
         as_json({"findings": [f.to_json() for f in findings]})
-        return
+    else:
+        _show(run.name, findings)
+    if broken := exceeded(findings):
+        raise GuaranteeError(
+            f"{', '.join(broken)}: the lower bound on ε is above the certificate's: the guarantee does not hold, or the "
+            "attack's inputs are not what they are said to be"
+        )
+
+
+def _show(name: str, findings: list[Finding]) -> None:
+    from taciturn.cli.show import number, out, table
+
     rows = [
         (
             f.attack,
@@ -60,10 +110,45 @@ def audit(
         for f in findings
     ]
     columns = ("attack", "score", "null mean", "null 95 %", "p", "negative control", "positive control", "verdict")
-    out.print(table(f"attacks on {run.name}", columns, rows))
+    out.print(table(f"attacks on {name}", columns, rows))
     for finding in findings:
+        if each := finding.detail.get("attacks"):
+            out.print(_scores(finding, each))
+        if certified := finding.detail.get("certificate"):
+            out.print(f"{finding.attack}: {_compared(certified)}")
         for note in finding.notes:
             out.print(f"{finding.attack}: {note}")
+
+
+def _scores(finding: Finding, attacks: dict[str, Any]) -> Any:
+    """Every score of a membership attack, the blind baselines below."""
+    from taciturn.cli.show import number, table
+
+    def rate(found: Any) -> str:
+        return "not measurable" if found is None else f"{number(found[0])} [{number(found[1])}, {number(found[2])}]"
+
+    rows = [
+        (
+            name,
+            f"{number(each['auc'])} [{number(each['interval'][0])}, {number(each['interval'][1])}]",
+            number(each["accuracy"]),
+            rate(each["tpr_at_fpr_0.01"]),
+            rate(each["tpr_at_fpr_0.001"]),
+        )
+        for name, each in attacks.items()
+    ]
+    rows += [(f"blind: {name}", number(auc), "", "", "") for name, auc in finding.detail["blind"].items()]
+    columns = ("score", "AUC", "accuracy", "TPR at FPR 1 %", "TPR at FPR .1 %")
+    title = f"{finding.attack}: the verdict is of {finding.detail['verdict_of']} alone, out of {len(attacks)} scores"
+    return table(title, columns, rows)
+
+
+def _compared(certified: dict[str, Any]) -> str:
+    from taciturn.cli.show import number
+
+    if certified["epsilon"] is None:
+        return f"not compared with the certificate: {certified['why']}"
+    return f"ε is at least {number(certified['eps_lower'])}; certified: {certified['statement']}"
 
 
 def _lines(path: Path | None) -> list[str] | None:
