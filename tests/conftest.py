@@ -6,6 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# A machine with other work on it makes any example late; how long a whole test may take is pytest's to say.
+settings.register_profile("taciturn", deadline=None)
+settings.load_profile("taciturn")
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")

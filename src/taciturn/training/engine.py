@@ -169,7 +169,8 @@ def _check_data(plan: Plan, data: Mapping[str, Tokens], units: Mapping[str, Unit
             raise UsageError(f"phase {phase.name!r} draws units of the kind {phase.unit!r}: give units, but for record")
         count = len(units[phase.name]) if phase.name in units else len(tokens)
         if count != phase.records:
-            raise DataError(f"phase {phase.name!r} has {count} {phase.unit} units, its plan says {phase.records}")
+            what = "records" if phase.unit == "record" else f"units of the kind {phase.unit!r}"
+            raise DataError(f"phase {phase.name!r} has {count} {what}, its plan says {phase.records}")
 
 
 def _facts(plan: Plan, model: nn.Module, data: Mapping[str, Tokens]) -> dict[str, str]:
