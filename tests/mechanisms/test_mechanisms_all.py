@@ -204,6 +204,8 @@ def test_residuals_cost_less_where_the_secret_is_all_that_is_marked(tmp_path: Pa
     assert every["epsilon"] == pytest.approx(compose({noisy: 5}, "substitution").epsilon(1e-3))
     assert alone["epsilon"] == pytest.approx(compose({noisy: 5}, "add-remove").epsilon(1e-3))
     assert alone["epsilon"] < every["epsilon"]
+    with pytest.raises(UsageError, match="adaptively"):  # a vanished residual would still move the noised count
+        make_plan(config("crt_residual", private={**PRIVATE, "clipping": "adaptive"}), corpus())
 
 
 def test_a_first_phase_on_skeletons_costs_a_covered_secret_nothing(tmp_path: Path) -> None:
@@ -217,7 +219,7 @@ def test_a_first_phase_on_skeletons_costs_a_covered_secret_nothing(tmp_path: Pat
 def test_hand_screened_records_alone_are_read_first_and_bounded_by_a_second_look(tmp_path: Path) -> None:
     screened = corpus()
     ids = screened.table["id"].to_pylist()[:6]
-    (tmp_path / "ids").write_text("\n".join(ids))
+    (tmp_path / "ids").write_text("\n".join(ids) + "\n")
     by_hand = {"ids": str(tmp_path / "ids"), "checked": 40, "missed": 0}
     plan = make_plan(config("jft", screened=by_hand), screened)
     assert plan.phases[0].records == 6

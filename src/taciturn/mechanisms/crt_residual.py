@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from pydantic import Field
 
-from taciturn.errors import DataError
+from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
 from taciturn.mechanisms.corpus import residual_units
 from taciturn.privacy.accountant import compose
@@ -56,6 +56,11 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
         raise DataError(
             f"the screened corpus has {n_private} private records and {skeletons} skeletons: residuals need both; check the "
             "policies, or take crt"
+        )
+    if config.private.clipping == "adaptive":
+        raise UsageError(
+            "crt_residual does not clip adaptively: a record whose residual vanishes would still be counted, and its smaller "
+            "ε would not hold; choose flat, per-layer or automatic"
         )
     shuffle = Shuffle(config.public.batch_size)
     steps = config.public.epochs * epoch_steps(n_open, shuffle)

@@ -101,7 +101,8 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
         return Plan("jft", (first, second), 1, target, screened.key)
     reads: tuple[Part, ...] = ("redacted",)
     if config.screened is not None:
-        rows = rows_with_ids(screened, existing(config.screened.ids, "file of record ids").read_text().split("\n"))
+        ids = existing(config.screened.ids, "file of record ids").read_text("utf-8").split("\n")
+        rows = rows_with_ids(screened, [each for each in ids if each])
     elif config.start == "skeletons":
         reads = ("public", "skeletons")
         rows = share_of(sum(len(screened.texts(part)) for part in reads), config.share)
