@@ -59,8 +59,8 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
         )
     if config.private.clipping == "adaptive":
         raise UsageError(
-            "crt_residual does not clip adaptively: a record whose residual vanishes would still be counted, and its smaller "
-            "ε would not hold; choose flat, per-layer or automatic"
+            "crt_residual does not clip adaptively: a record whose residual vanishes would still be counted, and its "
+            "smaller ε would not hold; choose flat, per-layer or automatic"
         )
     shuffle = Shuffle(config.public.batch_size)
     steps = config.public.epochs * epoch_steps(n_open, shuffle)
