@@ -20,7 +20,7 @@ lint: $(VENV)/.installed
 	$(BIN)/lint-imports
 
 test: lint  ## lint, types, import layers, every test
-	$(BIN)/pytest -n 2 src/taciturn tests
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 src/taciturn tests  # two workers on two cores: more threads only wait
 
 clean:
 	rm -rf $(VENV) demo build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

@@ -143,15 +143,16 @@ SETTINGS = {
     "qnli": Setting(
         "qnli",
         "document",
-        (9, 11),
+        (4, 11),
         1,
         96,
         labels=("entailment", "not_entailment"),
         frozen=FROZEN,
+        epochs=2,
         batch_size=32,
-        lr=5e-4,
+        lr=4e-4,
         steps=20,
-        batch=48,
+        batch=96,
         dp_lr=2e-3,
         second_lr=5e-4,
         light_lr=2e-3,
@@ -178,13 +179,18 @@ class Experiment:
         return taken(corpus, self.setting.name, self.setting.strides[0], 0)
 
     def test(self) -> Any:
-        """Records of the test split (dev, of a GLUE task), untouched. With `valid`: others, to choose settings by."""
+        """Records of the test split (dev, of a GLUE task), untouched. With `valid`: others, to choose settings by.
+
+        Of WikiText-2 and ABCD those halfway between the first, second, … of every stride: some settings were changed after
+        results on the latter had been seen.
+        """
         name, stride = self.setting.name, self.setting.strides[1]
         if not self.valid:
-            split = "valid" if self.setting.labels else "test"
-            return records(taken(load(name, self.data, split).corpus, name, stride, 0), self.setting.unit)
-        split = "valid" if name == "wikitext2" else "train"  # what training does not take of it
-        corpus = taken(load(name, self.data, split).corpus, name, 20 * self.setting.strides[0], 1)
+            split, first = ("valid", 0) if self.setting.labels else ("test", stride // 2)
+            return records(taken(load(name, self.data, split).corpus, name, stride, first), self.setting.unit)
+        split = {"wikitext2": "valid", "qnli": "heldout"}.get(name, "train")  # of train, what training does not take
+        stride = 4 if split == "heldout" else 20 * self.setting.strides[0]
+        corpus = taken(load(name, self.data, split).corpus, name, stride, 1)
         return records(corpus, self.setting.unit)
 
     def screened(self, level: str) -> Any:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import Json, joined
 from taciturn.cli.reading import READ, Reading
 
 corrections = App(
@@ -26,7 +26,9 @@ def export(
     n: Annotated[int, Parameter(name=["-n", "--n"], help="records to draw")] = 200,
     part: Annotated[Literal["all", "public", "private"], Parameter(help="draw from one part only")] = "all",
     seed: Annotated[int | None, Parameter(help="of the draw; from the operating system if not given")] = None,
-    policy: Annotated[str | None, Parameter(name=["--policy", "-p"], help="π, if its name alone will not do")] = None,
+    policy: Annotated[
+        tuple[str, ...], Parameter(name=["--policy", "-p"], help="π, if its name alone will not do", negative="")
+    ] = (),
     policy_file: Annotated[Path | None, Parameter(help="TOML that π was made with")] = None,
     force: Annotated[bool, Parameter(help="replace a file that exists", negative="")] = False,
     json: Json = False,
@@ -47,7 +49,7 @@ def export(
     if output.exists() and not force:
         raise UsageError(f"{output} exists and may hold corrections; name another file, or replace it with --force")
     corpus = load(screened)
-    pi, _ = policies(corpus, policy, "all-private", policy_file)
+    pi, _ = policies(corpus, joined(policy), "all-private", policy_file)
     lines = draw(corpus, pi, n, part, seed)
     write(output, lines)
     if json:
@@ -64,10 +66,13 @@ def import_(
     done: Annotated[Path, Parameter(help="the corrected file")],
     *paths: Annotated[str, Parameter(help="the files the corpus was screened from; without them nothing is screened")],
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="the screened folder to write")] = None,
-    policy: Annotated[str | None, Parameter(name=["--policy", "-p"], help="π, if its name alone will not do")] = None,
+    policy: Annotated[
+        tuple[str, ...], Parameter(name=["--policy", "-p"], help="π, if its name alone will not do", negative="")
+    ] = (),
     conservative: Annotated[
-        str | None, Parameter(name=["--conservative", "-c"], help="π_c, if its name alone will not do")
-    ] = None,
+        tuple[str, ...],
+        Parameter(name=["--conservative", "-c"], help="π_c, if its name alone will not do", negative=""),
+    ] = (),
     policy_file: Annotated[Path | None, Parameter(help="TOML that the policies were made with")] = None,
     reading: Reading = READ,
     json: Json = False,
@@ -93,7 +98,7 @@ def import_(
             "to screen again, give both the input files and -o FOLDER; give neither to see what would change"
         )
     corpus = load(screened)
-    pi, wide = policies(corpus, policy, conservative, policy_file)
+    pi, wide = policies(corpus, joined(policy), joined(conservative), policy_file)
     changes = compare(corpus, pi, read(done))
     result: dict[str, object] = asdict(changes)
     if output is not None:

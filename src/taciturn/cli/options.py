@@ -47,6 +47,11 @@ def comma(names: str) -> list[str]:
     return [name.strip() for name in names.split(",") if name.strip()]
 
 
+def joined(lists: tuple[str, ...]) -> str | None:
+    """What -p or -c said, perhaps several times, as the one name that `taciturn.cli.measured.build` reads; None for nothing."""
+    return " + ".join(lists) or None
+
+
 def rank() -> int:
     """Which process of a run that torchrun started this is; 0 without it."""
     return int(os.environ.get("RANK", "0"))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import Json, joined
 from taciturn.cli.reading import READ, Reading
 
 if TYPE_CHECKING:
@@ -24,11 +24,21 @@ if TYPE_CHECKING:
 def preview(
     *paths: Annotated[str, Parameter(help="files or globs as for screen, or one screened folder")],
     policy: Annotated[
-        str | None, Parameter(name=["--policy", "-p"], help="π, what to redact; a screened folder knows its own")
-    ] = None,
+        tuple[str, ...],
+        Parameter(
+            name=["--policy", "-p"],
+            help="π, what to redact; a screened folder knows its own; may be repeated",
+            negative="",
+        ),
+    ] = (),
     conservative: Annotated[
-        str | None, Parameter(name=["--conservative", "-c"], help="π_c, what may be secret [default: conservative]")
-    ] = None,
+        tuple[str, ...],
+        Parameter(
+            name=["--conservative", "-c"],
+            help="π_c, what may be secret; may be repeated [default: conservative]",
+            negative="",
+        ),
+    ] = (),
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own")] = None,
     n: Annotated[int, Parameter(name=["-n", "--n"], help="records to show")] = 20,
     show: Annotated[Literal["all", "private", "public"], Parameter(help="only records of one part")] = "all",
@@ -52,7 +62,7 @@ def preview(
 
     if not paths:
         raise UsageError("nothing to preview: name files, or a screened folder")
-    pi, wide, texts = _source(paths, policy, conservative, policy_file, unit, reading, max_bad)
+    pi, wide, texts = _source(paths, joined(policy), joined(conservative), policy_file, unit, reading, max_bad)
     records = chosen(texts, pi, wide, n, show, seed if random else None)
     if json:
         as_json(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import Json, joined
 
 if TYPE_CHECKING:
     from taciturn.screening.labels import Line
@@ -24,10 +24,16 @@ def recall(
     screened: Annotated[Path, Parameter(help="the folder the sample came from")],
     labels: Annotated[Path, Parameter(help="the labels file")],
     *,
-    policy: Annotated[str | None, Parameter(name=["--policy", "-p"], help="π; the corpus's own if not given")] = None,
+    policy: Annotated[
+        tuple[str, ...],
+        Parameter(name=["--policy", "-p"], help="π; the corpus's own if not given; may be repeated", negative=""),
+    ] = (),
     conservative: Annotated[
-        str | None, Parameter(name=["--conservative", "-c"], help="π_c; the corpus's own if not given")
-    ] = None,
+        tuple[str, ...],
+        Parameter(
+            name=["--conservative", "-c"], help="π_c; the corpus's own if not given; may be repeated", negative=""
+        ),
+    ] = (),
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own")] = None,
     confidence: Annotated[float, Parameter(help="of each one-sided bound")] = 0.95,
     want: Annotated[float | None, Parameter(help="a bound on δ₂: how many labels would it take?")] = None,
@@ -49,7 +55,7 @@ def recall(
     from taciturn.cli.show import as_json, talk
     from taciturn.errors import DataError, UsageError
     from taciturn.screening.claims import findings
-    from taciturn.screening.judge import judge
+    from taciturn.screening.judge import UNSURE, judge
     from taciturn.screening.labels import read
     from taciturn.screening.screened import load
     from taciturn.text.files import write_text
@@ -58,11 +64,11 @@ def recall(
         if value is not None and not 0 < value < 1:
             raise UsageError(f"--{name} must lie in (0, 1), found {value:g}")
     corpus, lines = load(screened), read(labels)
-    pi, wide = policies(corpus, policy, conservative, policy_file)
+    pi, wide = policies(corpus, joined(policy), joined(conservative), policy_file)
     judged = judge(lines, corpus, pi, wide)
     if not judged:
         raise DataError(f'{labels.name}: no line has "label_status": "done"; set it on each line that was looked at')
-    if not any(record.secrets for record in judged):
+    if not any(secret.label != UNSURE for record in judged for secret in record.secrets):
         raise DataError(
             f"{labels.name}: {len(judged)} records are labelled and none holds a secret; label more of them"
         )

@@ -1,0 +1,90 @@
+"""Every code block of every page runs (see blocks.py for what that means), in a copy of the files the pages speak of."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from blocks import ROOT, Block, blocks, run_console, run_shell, run_toml
+from world import make
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+OWN_TEST = {"new-mechanism.md"}  # tests/mechanisms/test_mechanisms_howto.py
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(ROOT))
+
+
+@pytest.fixture(scope="session")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("world")
+    before = os.getcwd()
+    os.chdir(folder)
+    try:
+        make(folder)
+    finally:
+        os.chdir(before)
+    return folder
+
+
+@pytest.fixture
+def here(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A copy of the world of one's own, and in it."""
+    folder = tmp_path / "here"
+    shutil.copytree(world, folder, symlinks=True)
+    monkeypatch.chdir(folder)
+    return folder
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OWN_TEST and blocks(page)], ids=name_of)
+def test_every_block_of_the_page_runs(page: Path, here: Path) -> None:
+    given = frozenset(str(path.relative_to(here)) for path in here.rglob("*") if len(path.relative_to(here).parts) <= 2)
+    names: dict[str, Any] = {"__name__": "__page__"}
+    for block in blocks(page):
+        where = f"{page.name}:{block.line}"
+        try:
+            one(block, given, names)
+        except Exception as error:
+            raise AssertionError(f"{where}: {type(error).__name__}: {error}") from error
+
+
+def one(block: Block, given: frozenset[str], names: dict[str, Any]) -> None:
+    match block.language:
+        case "sh":
+            run_shell(block, given)
+        case "console":
+            run_console(block, given)
+        case "python":
+            for path in ("screened", "runs/mail", "model"):
+                if f'out="{path}"' in block.text or f'export("{path}' in block.text:
+                    shutil.rmtree(path, ignore_errors=True)
+            exec(compile(block.text, "block", "exec"), names)
+        case "toml":
+            tomllib.loads(block.text)
+            run_toml(block)
+        case "text" | "json" | "bibtex":
+            pass
+        case other:
+            raise AssertionError(f"a code block in {other!r}: say sh, console, python, toml, text or json")
+
+
+def test_the_runner_sees_what_is_wrong(here: Path) -> None:
+    """The test above can fail: an unknown option, an unknown program, output that differs, a wrong setting."""
+    bad = (
+        Block(1, "sh", "", "taciturn screen mail/*.jsonl --no-such-option -o x"),
+        Block(1, "sh", "needs a GPU", "taciturn train run.toml --no-such-option"),
+        Block(1, "sh", "", "frobnicate"),
+        Block(1, "console", "", "$ taciturn policies\nnothing like this"),
+        Block(1, "toml", "", "[model]\nnmae = 'gpt2'\n"),
+        Block(1, "", "", "taciturn"),
+    )
+    for block in bad:
+        with pytest.raises(Exception):  # noqa: B017
+            one(block, frozenset(), {})
+    assert here.is_dir()

@@ -1,0 +1,99 @@
+"""The site: every page in its menu, no dead link, commands and public names described. After new help: pytest --golden."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from blocks import ROOT
+
+import taciturn
+from taciturn.cli.main import COMMANDS
+
+DOCS = ROOT / "docs"
+COMMAND_PAGE = DOCS / "reference" / "commands.md"
+
+
+class Page(HTMLParser):
+    """ids: what a link may point at. links: what this page points at."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+        self.feed(path.read_text("utf-8"))
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.ids |= {value for value in (found.get("id"), found.get("name")) if value}
+        if tag in ("a", "img") and (target := found.get("href") or found.get("src")):
+            self.links.append(target)
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(DOCS, folder / "docs")
+    shutil.copytree(ROOT / "src", folder / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "mkdocs.yml", folder)
+    done = subprocess.run(
+        [Path(sys.executable).with_name("zensical"), "build", "--strict"], cwd=folder, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "No issues found" in done.stdout + done.stderr
+    return folder / "site"
+
+
+def test_every_link_leads_somewhere(site: Path) -> None:
+    pages = {path: Page(path) for path in site.rglob("*.html") if path.name != "404.html"}
+    dead = []
+    for path, page in pages.items():
+        for link in page.links:
+            parts = urlsplit(link)
+            if parts.scheme or parts.netloc:
+                continue
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            target = target / "index.html" if target.is_dir() else target
+            known = target.is_file() and (
+                not parts.fragment or target not in pages or parts.fragment in pages[target].ids
+            )
+            if not known and parts.fragment not in ("__top", "__skip"):
+                dead.append(f"{path.relative_to(site)} → {link}")
+    assert not dead, "\n".join(dead)
+
+
+def test_every_page_is_in_the_menu_and_every_entry_is_a_page() -> None:
+    listed = set(re.findall(r": (\S+\.md)$", (ROOT / "mkdocs.yml").read_text("utf-8"), re.MULTILINE))
+    there = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
+    assert listed <= there
+    assert {page for page in there - listed if not page.startswith("papers/")} == set()
+
+
+def test_links_of_the_readme_exist() -> None:
+    for target in re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text("utf-8")):
+        assert "://" in target or (ROOT / target).exists(), target
+
+
+def test_every_public_name_is_described(site: Path) -> None:
+    page = Page(site / "reference" / "python.html")
+    last = {name.rpartition(".")[2] for name in page.ids} | {"load_screened"}
+    assert set(taciturn.__all__) - {"__version__"} <= last
+
+
+def test_the_command_page_is_what_help_says(request: pytest.FixtureRequest) -> None:
+    """The golden files are what help says: tests/cli/test_cli_help.py."""
+    golden = ROOT / "tests" / "golden"
+    parts = ["# Commands\n\nWhat `taciturn COMMAND --help` prints, in the order of use.\n"]
+    for name in ("taciturn", *COMMANDS):
+        said = (golden / f"{name}.txt").read_text("utf-8").rstrip()
+        parts.append(f"## {name if name == 'taciturn' else f'taciturn {name}'}\n\n```text\n{said}\n```\n")
+    page = "\n".join(parts)
+    if request.config.getoption("--golden"):
+        COMMAND_PAGE.write_text(page, "utf-8")
+    assert COMMAND_PAGE.read_text("utf-8") == page
