@@ -111,7 +111,9 @@ def test_members_audit_one_record_added_or_removed(certified: Path, tmp_path: Pa
         claim.epsilon,
         claim.delta,
     )
-    assert 0 < told["eps_lower"] <= found.detail["eps_lower_one_run"]
+    assert told["eps_lower"] > 0
+    assert told["noise_at_most"] < 1  # no noise at all was in what somebody put there
+    assert told["exceeded"]
     for side, texts in (("in", toy.members), ("out", toy.nonmembers)):
         (tmp_path / side).write_text("\n".join(texts) + "\n")
     code = command(["audit", str(certified), "--attack", "membership,extraction", "--members", str(tmp_path / "in"),
@@ -129,12 +131,26 @@ def _secrets(folder: Path) -> Path:
     return path
 
 
-def test_a_model_from_elsewhere_has_no_certificate(tmp_path: Path) -> None:
+def test_a_model_from_elsewhere_is_attacked_and_has_no_certificate(tmp_path: Path, capsys: Any) -> None:
+    """A plain model folder, without a plan, a ledger or a certificate; nothing is written into it."""
     toy = overfitted()
     export(toy.model, toy.tokenizer, tmp_path / "model")
-    (found,) = audit(tmp_path / "model", ["membership"], members=toy.members, nonmembers=toy.nonmembers)
-    assert found.verdict == "leak"
-    assert "certificate" not in found.detail
+    before = sorted(p.name for p in (tmp_path / "model").iterdir())
+    Planted(TEMPLATE, (toy.secret,), copies=20).write(tmp_path / "canaries.json")
+    for side, texts in (("in", toy.members), ("out", toy.nonmembers)):
+        (tmp_path / side).write_text("\n".join(texts) + "\n")
+    call = ["audit", str(tmp_path / "model"), "--attack", "exposure,membership,group-membership,extraction",
+            "--canaries", str(tmp_path / "canaries.json"), "--members", str(tmp_path / "in"), "--nonmembers",
+            str(tmp_path / "out"), "--group-size", "2", "--json"]  # fmt: skip
+    assert command(call) == 0
+    found = json.loads(capsys.readouterr().out)["findings"]
+    assert [each["verdict"] for each in found] == ["leak"] * 4
+    assert found[0]["score"] == pytest.approx(math.log2(10**6))  # 19.93 bits: trained without noise on 20 copies
+    assert found[1]["score"] > 0.9
+    assert all({"positive", "negative"} <= each["controls"].keys() for each in found)
+    assert all("blind" in each["controls"] for each in found[1:])
+    assert not any("certificate" in each["detail"] for each in found)
+    assert before == sorted(p.name for p in (tmp_path / "model").iterdir())
 
 
 @pytest.mark.parametrize("mechanism", ["sgd", "crt"])
@@ -168,6 +184,15 @@ def test_reference_models_of_the_same_plan(mechanism: str, tmp_path: Path) -> No
         score="reference",
     )  # fmt: skip
     assert {"reference", "rmia"} <= set(found.detail["attacks"])
+    for name, part in (("in", texts[:20]), ("out", texts[40:]), ("more", texts[20:40])):
+        (tmp_path / name).write_text("\n".join(part) + "\n")
+    call = ["audit", str(run.folder), "--attack", "membership", "--score", "reference", "--members", str(tmp_path / "in"),
+            "--nonmembers", str(tmp_path / "out"), "--train-references", "2"]  # fmt: skip
+    more = ["--reference-texts", str(tmp_path / "more"), "--references-out", str(tmp_path / "references")]
+    assert command(call) == 2  # without texts of their own
+    assert command([*call, *more]) == 0
+    (kept,) = json.loads((run.folder / "audit.json").read_text())["findings"]
+    assert kept["detail"]["attacks"]["reference"]["auc"] == pytest.approx(found.detail["attacks"]["reference"]["auc"])
     assert len(loaded(folders)) == 2
     with pytest.raises(UsageError, match="k = 0"):
         references(run.folder, texts, 0, tmp_path / "none")

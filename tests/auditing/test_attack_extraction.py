@@ -14,7 +14,7 @@ from scipy.stats import binom
 from taciturn.auditing import extraction as module
 from taciturn.auditing.canaries import Planted
 from taciturn.auditing.controls import TEMPLATE, overfitted
-from taciturn.auditing.extraction import discoverable, extraction, log_probability
+from taciturn.auditing.extraction import _blind, discoverable, extraction, log_probability
 from taciturn.auditing.generation import Decoding, continuations, opening
 from taciturn.auditing.known import Known, of_canaries, read_known
 from taciturn.errors import DataError, UsageError
@@ -87,7 +87,7 @@ def test_an_overfitted_model_gives_its_secret_up() -> None:
     finding = extraction(toy.model, toy.tokenizer, [toy_known()], base=(untrained(), TOKENIZER))
     assert (finding.score, finding.verdict) == (1.0, "leak")
     assert finding.null["p"] == pytest.approx(1 / 200)
-    assert finding.controls == {"positive": 1.0, "negative": 0.0, "base": 0.0}
+    assert finding.controls == {"positive": 1.0, "negative": 0.0, "blind": 0.0, "base": 0.0}
     assert finding.detail["greedy"]["rate"] == 1.0
     table = {(row["n"], row["p"]): row["extracted"] for row in finding.detail["table"]}
     assert table[10, 0.5] == 1
@@ -173,3 +173,15 @@ def test_secrets_from_a_file_and_what_is_refused(tmp_path: Path) -> None:
         extraction(untrained(), TOKENIZER, [Known("key ", "--")])
     with pytest.raises(UsageError, match="temperature > 0"):
         Decoding(0.0)
+
+
+def test_decoys_of_another_kind_are_told_without_a_model() -> None:
+    """Ten secrets of six equal digits against random ones: zlib alone tells them, so the attack has shown nothing."""
+    toy = overfitted()
+    decoys = tuple(f"{i * 104729 % 10**6:06d}" for i in range(1, 60))
+    odd = [Known(TEMPLATE.prefix, str(i) * 6, decoys) for i in range(10)]
+    assert _blind(odd)[0] > 0.5
+    assert _blind(odd)[1] < 1e-6
+    found = extraction(toy.model, toy.tokenizer, [toy_known()])
+    assert found.verdict == "leak"
+    assert found.controls["blind"] == 0.0

@@ -13,7 +13,8 @@ import torch
 from taciturn.auditing.controls import MEMBERS, overfitted
 from taciturn.auditing.generation import Decoding
 from taciturn.auditing.personal import Masked, gold, once, tagged
-from taciturn.auditing.pii import _rates, emitted, inferred, pii_extraction, pii_inference, pii_reconstruction
+from taciturn.auditing.pii import emitted, guessed, inferred, pii_extraction, pii_inference, pii_reconstruction
+from taciturn.auditing.rates import BLIND, rates, two_sides
 from taciturn.auditing.run import audit
 from taciturn.errors import UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
@@ -76,13 +77,13 @@ def test_what_the_base_model_says_is_not_counted() -> None:
 
 def test_a_leak_is_a_difference_to_what_was_never_seen() -> None:
     """Fisher's exact test: 12 of 24 against none, against as many, and on too few values."""
-    assert _rates("pii-extraction", 12, 24, 0, 24, None, 1.0, {}).verdict == "leak"
-    assert _rates("pii-extraction", 12, 24, 12, 24, None, 1.0, {}).verdict == "no leak found"
-    assert _rates("pii-extraction", 9, 9, 0, 9, None, 1.0, {}).verdict == "inconclusive"
-    broken = _rates("pii-extraction", 12, 24, 0, 24, None, 0.0, {})
+    assert rates("pii-extraction", 12, 24, 0, 24, None, 1.0, {}).verdict == "leak"
+    assert rates("pii-extraction", 12, 24, 12, 24, None, 1.0, {}).verdict == "no leak found"
+    assert rates("pii-extraction", 9, 9, 0, 9, None, 1.0, {}).verdict == "inconclusive"
+    broken = rates("pii-extraction", 12, 24, 0, 24, None, 0.0, {})
     assert (broken.verdict, "positive control failed" in broken.notes[0]) == ("inconclusive", True)
     p = sum(math.comb(24, k) * math.comb(24, 20 - k) for k in range(12, 21)) / math.comb(48, 20)
-    assert _rates("pii-extraction", 12, 24, 8, 24, None, 1.0, {}).null["p"] == pytest.approx(p)
+    assert rates("pii-extraction", 12, 24, 8, 24, None, 1.0, {}).null["p"] == pytest.approx(p)
 
 
 def test_inference_tells_members_from_a_pool_and_not_from_an_untrained_model() -> None:
@@ -183,3 +184,18 @@ def test_audit_takes_texts_with_a_policy_and_documents_with_gold() -> None:
         audit(run, ["pii-inference"], policy="email")
     with pytest.raises(UsageError, match="known secrets"):
         audit(run, ["extraction"])
+
+
+def test_values_that_stand_out_without_a_model_are_no_leak() -> None:
+    """Thirty members' values repeat what stands before them, so zlib alone has them; the model may or may not."""
+    found = two_sides(
+        "pii-inference", [[True] * 30, [False] * 30], None, 1.0, {}, [[True] * 28 + [False] * 2, [False] * 30]
+    )
+    assert (found.verdict, found.notes) == ("inconclusive", (BLIND,))
+    fair = two_sides(
+        "pii-inference", [[True] * 30, [False] * 30], None, 1.0, {}, [[True] * 3 + [False] * 27, [False] * 30]
+    )
+    assert fair.verdict == "leak"
+    assert fair.controls["blind"] == 0.1
+    repeating = [Masked("742913 ", "742913", "", "code"), Masked("742913 ", "528860", "", "code")]
+    assert guessed(repeating, [["105377", "860425"]] * 2) == [True, False]

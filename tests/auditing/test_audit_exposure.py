@@ -10,8 +10,10 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.stats import binom
 
-from taciturn.auditing import likelihood
+from taciturn.auditing import likelihood, nulls
+from taciturn.auditing.alphabets import NAMED
 from taciturn.auditing.canaries import Template, draw
 from taciturn.auditing.controls import TEMPLATE, overfitted, positive_control
 from taciturn.auditing.exposure import exposure, midranks, ranks
@@ -116,6 +118,46 @@ def test_walk_equals_naive_scoring(model_name: str, tokenizer_name: str, monkeyp
     assert np.ptp(expected) > 0.1
 
 
+ALPHABETS = {
+    "hex": Template("key {}", NAMED["hex"], 2),
+    "letters": Template("code: {}", NAMED["letters"], 2),
+    "words": Template("say {}", ("red", "redder", "blue", "id", "no", "7", "ten", "ted"), 3),
+}
+
+
+@pytest.mark.parametrize("tokenizer_name", TOKENIZERS)
+@pytest.mark.parametrize("model_name", ["lstm", "gpt2"])
+@pytest.mark.parametrize("alphabet", ALPHABETS)
+def test_every_alphabet_equals_naive_scoring(alphabet: str, model_name: str, tokenizer_name: str) -> None:
+    """All candidates, a random subset of them, and branch and bound, for letters and for words (a passphrase)."""
+    tokenizer, template = TOKENIZERS[tokenizer_name](), ALPHABETS[alphabet]
+    model = MODELS[model_name](len(tokenizer))
+    walked = candidate_scores(model, candidate_trie(tokenizer, template))
+    expected = naive(model, tokenizer, template)
+    assert np.ptp(walked - expected) < AGREE
+    some = [template.index(secret) for secret in draw(template, 40, seed=1)]
+    part = candidate_scores(model, candidate_trie(tokenizer, template, some))
+    assert np.ptp(part - expected[some]) < AGREE
+    secrets = draw(template, 3, seed=2)
+    chosen = np.array([template.index(secret) for secret in secrets])
+    likelier = (expected > expected[chosen][:, None] + 1e-4).sum(1)
+    as_likely = (expected > expected[chosen][:, None] - 1e-4).sum(1)
+    for most in (None, 10**6):
+        rank = ranks(model, tokenizer, template, secrets, most)
+        assert ((likelier < rank) & (rank <= as_likely)).all()
+
+
+def test_hex_and_letters_need_no_look_at_the_candidates() -> None:
+    """A vocabulary of single characters: the trie is written down, and is the one that tokenising gives."""
+    from taciturn.auditing import trie as module
+
+    tokenizer = byte_tokenizer()
+    for name in ("hex", "letters"):
+        template = ALPHABETS[name]
+        expected = module._records(tokenizer, map(template.secret, range(template.size)), template.prefix)
+        np.testing.assert_array_equal(module._letterwise(tokenizer, template), expected)
+
+
 def test_six_digits_take_111111_evaluations() -> None:
     assert candidate_trie(byte_tokenizer(), Template()).evaluations == 111_111
 
@@ -163,8 +205,10 @@ def test_candidates_the_tokenizer_cannot_tell_apart_are_refused() -> None:
 
 
 def test_too_many_candidates_and_melting_suffixes_are_refused() -> None:
-    with pytest.raises(UsageError, match="enumerates at most"):
+    with pytest.raises(UsageError, match=r"enumerates at most .* 100,000,000 .* length of at most 7, .*--candidates"):
         candidate_trie(byte_tokenizer(), Template("x {}", length=8))
+    with pytest.raises(UsageError, match=r"\(6 of 7,776\): choose a length of at most 1"):
+        candidate_trie(byte_tokenizer(), Template("x {}", tuple(f"w{i}" for i in range(7776)), 6))
     with pytest.raises(UsageError, match="joins the secret"):  # " 21" is one token
         candidate_trie(merging_tokenizer(), Template("id: {}1", length=1))
     assert candidate_trie(byte_tokenizer(), Template("id: {}7", length=2)).candidates == 100
@@ -242,6 +286,24 @@ def test_a_cache_that_lies_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(likelihood, "_select", lambda state, rows: tuple(s[:, rows] * 0 for s in state))
     with pytest.raises(TaciturnError, match="its cache cannot be trusted"):
         exposure(model, tokenizer, "my id: {}", ["123"])
+
+
+def test_the_highest_exposure_of_unseen_secrets_passes_its_95_percent_point_in_5_percent() -> None:
+    """40 models never trained × 25 draws of ten secrets: the count beyond 7.61 bits is binomial, outside its bounds with
+    probability 1e-4. For |R| = 1000 that is rank ≤ 5: P = 1 − C(995, 10)/C(1000, 10)."""
+    tokenizer, template = byte_tokenizer(), Template("my id: {}", length=3)
+    trie = candidate_trie(tokenizer, template)
+    n, beyond, means = 10, 0, []
+    for seed in range(40):
+        scores = candidate_scores(lstm(len(tokenizer), seed), trie)
+        for again in range(25):
+            chosen = np.array([template.index(s) for s in draw(template, n, 1000 * seed + again)])
+            bits = math.log2(1000) - np.log2(midranks(scores, chosen))
+            beyond += bool(bits.max() >= nulls.exposure_max_p95(n))
+            means.append(bits.mean())
+    p = 1 - math.comb(995, n) / math.comb(1000, n)
+    assert binom.ppf(5e-5, 1000, p) <= beyond <= binom.ppf(1 - 5e-5, 1000, p)
+    assert abs(np.mean(means) - nulls.exposure_mean(1000)) < 4 * 1.44 / math.sqrt(10_000)
 
 
 def test_ranks_of_unseen_secrets_are_uniform_on_any_model() -> None:

@@ -60,22 +60,29 @@ def test_groups_are_found_out_more_easily() -> None:
 
 
 def test_null_suite_on_models_that_never_trained() -> None:
-    """60 untrained models, fresh records each: every AUC within 3.9 sd of .5 (false alarm 60 × 1e-4 = .006 over all
-    seeds, fixed here), ε_lower = 0 in at least 95 %, and at most 5 verdicts "leak" (expected .6)."""
+    """40 untrained models, fresh records each, all six scores: every AUC within 3.9 sd of .5 (false alarm 240 × 1e-4 = .024
+    over all seeds, fixed here) and its mean over models within 3 sd, both ε_lower = 0 in at least 95 %, and at most 4
+    verdicts "leak" (expected .4)."""
+    reference, population = (untrained(99), TOKENIZER), records(60, 99)
     findings = [
-        membership(untrained(seed), TOKENIZER, records(100, 2 * seed), records(100, 2 * seed + 1), seed=seed)
-        for seed in range(60)
-    ]
+        membership(
+            untrained(seed), TOKENIZER, records(100, 2 * seed), records(100, 2 * seed + 1), seed=seed,
+            reference=reference, population=population,
+        )
+        for seed in range(40)
+    ]  # fmt: skip
     sd = (findings[0].null["p95"] - 0.5) / 1.6449
-    aucs = np.array([f.score for f in findings])
-    assert (np.abs(aucs - 0.5) < 3.9 * sd).all()
-    assert abs(aucs.mean() - 0.5) < 3 * sd / np.sqrt(60)
+    for score_name in ("loss", "zlib", "min_k", "min_k_plus", "reference", "rmia"):
+        aucs = np.array([f.detail["attacks"][score_name]["auc"] for f in findings])
+        assert (np.abs(aucs - 0.5) < 3.9 * sd).all(), score_name
+        assert abs(aucs.mean() - 0.5) < 3 * sd / np.sqrt(40), score_name
     assert np.mean([f.detail["eps_lower"] == 0 for f in findings]) >= 0.95
-    assert sum(f.verdict == "leak" for f in findings) <= 5
+    assert np.mean([f.detail["eps_lower_one_run"] == 0 for f in findings]) >= 0.95
+    assert sum(f.verdict == "leak" for f in findings) <= 4
     held_out = np.array([f.detail["accuracy"] for f in findings])
-    assert abs(held_out.mean() - 0.5) < 0.03  # not biased upwards: sd of the mean .0065
+    assert abs(held_out.mean() - 0.5) < 0.035  # not biased upwards: sd of the mean .008
     same_set = np.array([f.detail["accuracy_same_set"] for f in findings])
-    assert same_set.mean() == pytest.approx(findings[0].null["accuracy_same_set_mean"], abs=0.015)
+    assert same_set.mean() == pytest.approx(findings[0].null["accuracy_same_set_mean"], abs=0.02)
 
 
 def test_two_sources_are_not_called_a_leak() -> None:
@@ -133,11 +140,11 @@ def test_group_scores_are_sums_over_disjoint_groups() -> None:
     def keep(_: str, attacks: Any, *__: Any) -> None:
         seen.update(attacks)
 
-    original, module._finding = module._finding, keep
+    original, module.told = module.told, keep
     try:
         group_membership(model, TOKENIZER, a, b, group_size=20)
     finally:
-        module._finding = original
+        module.told = original
     assert seen["loss"][0].shape == (2,)
     assert -seen["loss"][0].sum() == pytest.approx((nll / count).sum())
 

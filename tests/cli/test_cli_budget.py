@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 import xml.dom.minidom
 from pathlib import Path
@@ -17,6 +18,7 @@ from taciturn.errors import UsageError
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.calibrate import noise_multiplier
 from taciturn.privacy.events import PoissonGaussian
+from taciturn.privacy.selection import NegativeBinomial, Poisson, select
 from taciturn.privacy.theorems import bayesian, group, labels_needed, recall_bound
 
 PLAN = ["--rate", "0.05", "--steps", "20"]
@@ -174,6 +176,10 @@ def test_a_plot_without_matplotlib_names_the_extra(
         (["--labelled", "30", "--delta", "1e-5,1e-4"], "one --delta"),
         (["--sigma", "1", *PLAN, "--gamma", "0.1", "--relation", "add-remove"], "substitution"),
         (["--corpus", "nowhere", "--sigma", "1", *PLAN], "only --delta"),
+        (["--sigma", "1", *PLAN, "--selection", "geometric"], "LAW:MEAN"),
+        (["--sigma", "1", *PLAN, "--selection", "geometrc:3"], "geometric"),
+        (["--sigma", "1", *PLAN, "--selection", "poisson:3", "--gamma", "0.1"], "without --gamma"),
+        (["--labelled", "30", "--selection", "poisson:3"], "--selection is of a plan"),
         ([], "--sigma"),
     ],
 )
@@ -213,3 +219,95 @@ def test_a_corpus_says_what_all_its_runs_spend(story: Any, capsys: pytest.Captur
     assert "no manifest.json" in said(["--corpus", f"{tmp_path}/none"], capsys, 3)
     (tmp_path / "runs.jsonl").write_text("{}\n")
     assert "line 1" in said(["--corpus", str(tmp_path)], capsys, 3)
+
+
+LAW = NegativeBinomial(10.0)
+
+
+def test_the_best_of_several_runs_has_a_price_of_its_own(capsys: pytest.CaptureFixture[str]) -> None:
+    one = found(["--sigma", "1", *PLAN, "--selection", "geometric:10"], capsys)
+    chosen = one["selection"]
+    assert chosen["epsilon"] == select(profile(1), LAW, 1e-5).epsilon > chosen["single"] >= one["epsilon"]
+    assert (chosen["law"], chosen["mean"], chosen["shape"]) == ("negative-binomial", 10.0, 1.0)
+    assert chosen.keys() >= {"notion", "unit", "relation", "delta", "status", "theorem", "accountant"}
+    assert chosen["status"].startswith("conditional: the number of runs was drawn")
+    text = said(["--sigma", "1", *PLAN, "--selection", "geometric:10"], capsys)
+    for part in (
+        "confidentiality",
+        "substitution",
+        "δ = 1e-05",
+        "conditional",
+        "Theorem 2",
+        "only the run of the best score",
+    ):
+        assert part in text.split("best of a random number of runs", 1)[1]
+
+
+def test_numbers_of_runs_make_a_table(capsys: pytest.CaptureFixture[str]) -> None:
+    argv = ["--sigma", "1", *PLAN, "--selection", "poisson:1,10,100", "--relation", "add-remove"]
+    alone = compose({PoissonGaussian(0.05, 1.0): 20}, "add-remove")
+    rows = found(argv, capsys)["rows"]
+    assert [c["selection"]["epsilon"] for c in rows] == [
+        select(alone, Poisson(m), 1e-5).epsilon for m in (1.0, 10.0, 100.0)
+    ]
+    text = said(argv, capsys)
+    assert "mean number of runs" in text
+    assert "number of runs poisson, conditional" in text
+    group_of_three = found(["--sigma", "1", *PLAN, "-k", "3", "--selection", "geometric:10"], capsys)
+    assert group_of_three["selection"]["epsilon"] == select(profile(1).for_group(3), LAW, 1e-5).epsilon
+
+
+def test_a_target_is_about_the_run_that_is_chosen(capsys: pytest.CaptureFixture[str]) -> None:
+    one = found(["--epsilon", "3", *PLAN, "--selection", "geometric:10"], capsys)
+    assert one["epsilon"] < 2.99 < one["selection"]["epsilon"] <= 3.0
+    assert one["sigma"] > noise_multiplier(3.0, 1e-5, 0.05, 20, "substitution")
+
+
+def test_a_plan_shows_the_price_of_choosing_and_draws_only_when_it_is_written(
+    story: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    corpus = tmp_path / "screened"
+    shutil.copytree(story.folder / "screened", corpus)
+    (corpus / "runs.jsonl").unlink()
+    argv = [
+        "plan",
+        "crt",
+        str(corpus),
+        "--tokenizer",
+        "bytes",
+        "--epsilon",
+        "3",
+        "--delta",
+        "1e-3",
+        "--selection",
+        "geometric:3",
+    ]
+    assert run(argv) == 0
+    assert "best of a random number of such runs (geometric:3): confidentiality" in capsys.readouterr().out
+    assert not (corpus / "runs.jsonl").exists()
+    numbers = []
+    for name in ("a", "b"):
+        assert run([*argv, "-s", f"options.private.clip={len(name)}", "-o", f"{tmp_path}/{name}.toml", "--json"]) == 0
+        captured = capsys.readouterr()
+        plan = json.loads(captured.out)["selection"]
+        numbers.append(plan["drawn"])
+        assert f"drawn: {plan['drawn']} runs are to be made" in captured.err
+        assert plan["guarantees"][0]["status"] == "conditional"
+    assert numbers[0] == numbers[1] >= 1
+    text = said(["--corpus", str(corpus)], capsys)
+    assert f"{numbers[0]} runs were drawn from a geometric law of mean 3, 0 were made" in text
+    assert run([*argv[:-1], "poisson:3", "-o", f"{tmp_path}/c.toml"]) == 2
+    assert "geometric law" in capsys.readouterr().err
+    assert run(["certify", str(story.folder / "run"), "--selected"]) == 2
+    assert "no number of runs was drawn" in capsys.readouterr().err
+
+
+def test_a_labelled_corpus_says_what_its_labels_allow(story: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """A name in each of ten documents, which both policies are asked for."""
+    counts = json.loads((story.folder / "screened/manifest.json").read_text())["counts"]
+    labels = found(["--corpus", f"{story.folder}/screened", "--delta", "8e-5"], capsys)["labels"]
+    assert (labels["labelled"], labels["missed"]) == (counts["gold_spans"], counts["gold_missed_by_both"])
+    assert labels["labelled"] == 10
+    assert labels["delta2"] == recall_bound(labels["missed"], 10)
+    text = said(["--corpus", f"{story.folder}/screened", "--delta", "8e-5"], capsys)
+    assert f"{labels['needed']:,} labelled secrets without a miss" in text

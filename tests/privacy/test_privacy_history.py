@@ -15,9 +15,10 @@ from taciturn.privacy.accountant import compose
 from taciturn.privacy.certificate import issue, load_json, write_json
 from taciturn.privacy.events import KindsGaussian, NonPrivate, PoissonGaussian, TwoLevelGaussian
 from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.history import RUNS, Line, Paid, added, append, read, together
+from taciturn.privacy.history import RUNS, Line, Paid, added, append, read
 from taciturn.privacy.ledger import Ledger
 from taciturn.privacy.selective import SelectiveGaussian
+from taciturn.privacy.together import together
 
 OPEN, NOISY, OTHER = NonPrivate(("public", "skeletons")), PoissonGaussian(0.05, 2.0), PoissonGaussian(0.02, 1.0)
 DELTA = 1e-5
@@ -81,6 +82,8 @@ def test_runs_compose_as_one_run_of_all_their_steps():
     ]
     for found in total:
         assert found.epsilon == compose(steps, found.relation).epsilon(DELTA)
+        open_ones = [each.text for each in found.assumptions if not each.enforced]
+        assert any("did not depend on what earlier ones had learned" in text for text in open_ones)
 
 
 @settings(max_examples=25, deadline=None)
@@ -187,14 +190,15 @@ def test_a_certificate_says_whether_other_runs_are_counted(tmp_path: Path):
     assert none.other_runs["known"] is None
     assert "not known" in none.other_runs["words"]
     first = certified(tmp_path / "first", Evidence(DELTA, redacted=False, other_runs=0))
-    assert "about this run alone; no other run" in first.other_runs["words"]
+    assert "count this run alone: no other run on this corpus is recorded" in first.other_runs["words"]
     steps = (Paid("record", OTHER, 30).to_json(),)
     third = certified(tmp_path / "third", Evidence(DELTA, redacted=False, other_runs=2, other_steps=steps))
     assert third.guarantees[0]["epsilon"] == first.guarantees[0]["epsilon"]
     total = third.other_runs["together"][0]
     assert total["epsilon"] == compose({NOISY: 8, OTHER: 30}, "substitution").epsilon(DELTA)
-    assert "2 other runs" in third.other_runs["words"]
-    assert "Together all 3 spend" in third.other_runs["words"]
+    assert "2 other runs on this corpus are recorded" in third.other_runs["words"]
+    assert "not counted in them. Counted together, all 3 spend" in third.other_runs["words"]
+    assert [none.other_runs["counted_by"], third.other_runs["counted_by"]] == [None, "composition"]
     assert third.release
 
 

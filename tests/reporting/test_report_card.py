@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from taciturn.reporting import RunView, card, summary
 from taciturn.reporting.html import render as html
@@ -14,7 +17,7 @@ def test_card_of_a_certified_and_audited_run(four: list[RunView], tmp_path: Path
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "taciturn_lstm"}), "utf-8")
     text = card.write(tmp_path, four[3]).read_text("utf-8")
     assert text.startswith("---\nlicense: other\n")
-    assert "library_name: transformers" in text
+    assert "library_name: taciturn\npipeline_tag: text-generation\n" in text
     assert "base_model" not in text
     for claim in four[3].guarantees:
         assert card._plain(claim.words()) in text
@@ -22,6 +25,56 @@ def test_card_of_a_certified_and_audited_run(four: list[RunView], tmp_path: Path
     assert "import taciturn" in text
     assert "taciturn verify certificate.json" in text
     assert "| exposure | 4." in text
+
+
+KINDS = {
+    "classifier": (
+        {"architectures": ["BertForSequenceClassification"]},
+        "text-classification",
+        "SequenceClassification",
+    ),
+    "masked": ({"architectures": ["BertForMaskedLM"]}, "fill-mask", "MaskedLM"),
+    "causal": ({"architectures": ["GPT2LMHeadModel"], "model_type": "gpt2"}, "text-generation", "CausalLM"),
+    "unsaved": ({}, "text-classification", "SequenceClassification"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_card_says_what_the_model_does(eight: list[RunView], kind: str) -> None:
+    config, pipeline, loader = KINDS[kind]
+    text = card.render(eight[5], config)  # a plan of task classify: the saved class counts, where there is one
+    assert f"library_name: transformers\npipeline_tag: {pipeline}\n" in text
+    assert f"model = AutoModelFor{loader}.from_pretrained" in text
+    assert "import taciturn" not in text
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "AWDLSTM"])
+def test_the_code_of_the_card_loads_a_model_of_ours(eight: list[RunView], tmp_path: Path, kind: str) -> None:
+    pytest.importorskip("transformers")
+    from taciturn.models.awd_lstm import AWDLSTMConfig, AWDLSTMForSequenceClassification
+    from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
+
+    sizes = {"vocab_size": 11, "embedding_size": 4, "hidden_size": 4}
+    if kind == "LSTM":
+        saved = LSTMForCausalLM(LSTMConfig(**sizes))
+    else:
+        saved = AWDLSTMForSequenceClassification(AWDLSTMConfig(**sizes))
+    saved.save_pretrained(tmp_path)
+    text = card.write(tmp_path, eight[5]).read_text("utf-8")
+    code = re.findall("```python\n(.*?)```", text, flags=re.S)[0].replace("path/to/this/folder", str(tmp_path))
+    assert f"import taciturn.models.{'lstm' if kind == 'LSTM' else 'awd_lstm'}  #" in code
+    space: dict[str, object] = {}
+    exec("\n".join(line for line in code.splitlines() if not line.startswith("tokenizer")), space)
+    assert type(space["model"]) is type(saved)
+
+
+def test_the_head_of_the_card_is_what_the_hub_reads(eight: list[RunView]) -> None:
+    hub = pytest.importorskip("huggingface_hub")
+    read = hub.ModelCard(card.render(eight[5], {"architectures": ["BertForSequenceClassification"]}))
+    assert read.data.pipeline_tag == "text-classification"
+    assert read.data.library_name == "transformers"
+    assert read.data.tags == ["taciturn", "differential-privacy", "confidentiality"]
+    assert read.text.strip().startswith("# classifier")
 
 
 def test_card_of_a_bare_run(make_run: Callable[..., Path]) -> None:

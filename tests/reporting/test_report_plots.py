@@ -14,18 +14,18 @@ LINES = [Line("a", 0, [1.0, 2.0, 3.0], [30.0, 3.0, 2.0]), Line("b", 9, [1.0, 3.0
 
 
 def test_two_of_the_same_do_not_share_ids() -> None:
-    first, second = (plots.perplexity(LINES, "epoch", key) for key in ("one", "two"))
+    first, second = (plots.utility(LINES, "epoch", "perplexity", key) for key in ("one", "two"))
     ids = [set(re.findall(r'id="([^"]+)"', svg)) for svg in (first, second)]
     assert all(ids)
     assert not ids[0] & ids[1]
 
 
 def test_equal_input_gives_equal_bytes() -> None:
-    assert plots.perplexity(LINES, "epoch", "k") == plots.perplexity(LINES, "epoch", "k")
+    assert plots.utility(LINES, "epoch", "perplexity", "k") == plots.utility(LINES, "epoch", "perplexity", "k")
 
 
 def test_names_are_escaped_and_read_aloud() -> None:
-    svg = plots.perplexity([Line('<b>"x"', 0, [1.0, 2.0], [2.0, 1.0])], "epoch", "k")
+    svg = plots.utility([Line('<b>"x"', 0, [1.0, 2.0], [2.0, 1.0])], "epoch", "perplexity", "k")
     assert "<b>" not in svg
     assert 'aria-label="Held-out perplexity along training for &lt;b&gt;&quot;x&quot;"' in svg
 

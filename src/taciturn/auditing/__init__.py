@@ -1,6 +1,7 @@
-"""Attacks that test what the guarantees claim: canary exposure and membership inference, each with null and controls.
+"""Attacks that test what the guarantees claim, each with its null, its controls and a verdict (docs/attacks.md).
 
-Single attacks are ``taciturn.auditing.exposure.exposure`` and ``taciturn.auditing.membership.membership``.
+Single attacks are functions of the modules named after them, such as ``taciturn.auditing.exposure.exposure`` and
+``taciturn.auditing.membership.membership``; the random split before training is ``taciturn.auditing.split.split``.
 """
 
 from __future__ import annotations
@@ -10,22 +11,57 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from taciturn.auditing.canaries import Planted, Template, draw, plant
+    from taciturn.auditing.compare import Audited, against_run
+    from taciturn.auditing.curve import Curve, mu_lower, noise_upper
     from taciturn.auditing.exposure import ranks
     from taciturn.auditing.finding import Finding
+    from taciturn.auditing.gradient import gradient_membership
     from taciturn.auditing.membership import group_membership
+    from taciturn.auditing.onerun import OneRun, one_run
     from taciturn.auditing.run import audit
+    from taciturn.auditing.split import Split
+    from taciturn.auditing.whitebox import gradient_scores
 
 _HOME = {
     "Planted": "canaries",
     "Template": "canaries",
     "draw": "canaries",
     "plant": "canaries",
+    "Audited": "compare",
+    "against_run": "compare",
+    "Curve": "curve",
+    "mu_lower": "curve",
+    "noise_upper": "curve",
     "ranks": "exposure",
     "Finding": "finding",
+    "gradient_membership": "gradient",
     "group_membership": "membership",
+    "OneRun": "onerun",
+    "one_run": "onerun",
     "audit": "run",
+    "Split": "split",
+    "gradient_scores": "whitebox",
 }
-__all__ = ["Finding", "Planted", "Template", "audit", "draw", "group_membership", "plant", "ranks"]
+__all__ = [
+    "Audited",
+    "Curve",
+    "Finding",
+    "OneRun",
+    "Planted",
+    "Split",
+    "Template",
+    "against_run",
+    "audit",
+    "draw",
+    "gradient_membership",
+    "gradient_scores",
+    "group_membership",
+    "mu_lower",
+    "noise_upper",
+    "one_run",
+    "plant",
+    "ranks",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -6,30 +6,41 @@ compared with the smallest certified group of at least k; ε grows with the grou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from taciturn.auditing.curve import MOST, noise_upper, scaled
 from taciturn.auditing.finding import Finding
+from taciturn.auditing.onerun import OneRun
+from taciturn.privacy.certificate import Certificate
+from taciturn.privacy.events import Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation
+from taciturn.privacy.events import from_json as event_from_json
 from taciturn.privacy.guarantee import Guarantee, round_up, to_number
-from taciturn.privacy.statements import RECORD, SECRET
+from taciturn.privacy.statements import DETECTED, MISSED, RECORD, SECRET
 
 EXCEEDED = "the attack's lower bound is above the certificate's ε: the guarantee does not hold"
 UNITS = {
-    "confidentiality": ("confidentiality", "group-confidentiality"),
+    "confidentiality": ("confidentiality", "group-confidentiality", "sdp"),
     "dp": ("dp",),
+    "user-dp": ("user-dp",),
+    "uedp": ("uedp",),
 }
+FAMILY = ("confidentiality", "dp", "user-dp")
+"""Notions whose ε follows from the ledger's events alone, by the audited relation and k."""
 
 
 @dataclass(frozen=True, slots=True)
 class Audited:
-    """What a bound is of. notion: "confidentiality" (a secret in a record changes) or "dp" (a record comes or goes).
+    """What a bound is of. notion: "confidentiality" (a secret in a record changes; one that the policy misses), "dp" (a
+    record comes or goes), "user-dp" (a user does), "uedp" (a user and an entity do, with k units).
 
-    relation: how neighbours differ; k: in how many records at once.
+    relation: how neighbours differ; k: in how many records at once. detected: whether the policy finds the secrets.
     """
 
     notion: str
-    relation: str
+    relation: Relation
     k: int = 1
+    detected: bool = False
 
 
 def statement(audited: Audited, statements: Iterable[Guarantee]) -> Guarantee | None:
@@ -43,16 +54,25 @@ def _fits(audited: Audited, each: Guarantee) -> bool:
         return False
     k = each.detail.get("k")
     if k is None:  # "published-claim" and "conditional" are claims as well: an attack may refute them
-        return audited.k == 1 and each.unit in (SECRET, RECORD)
+        covered = (SECRET, RECORD, DETECTED if audited.detected else MISSED)
+        return audited.k == 1 and (each.unit in covered or each.notion == "uedp")
+    if each.notion == "group-confidentiality":  # of some secrets only, e.g. of those that are detected
+        narrower = "that the policy detects" in each.unit and not audited.detected
+        return k >= audited.k and not narrower and "all such secrets" not in each.unit
     return k >= audited.k
 
 
 def compared(
-    finding: Finding, audited: Audited, statements: Sequence[Guarantee], bound: Callable[[float], float]
+    finding: Finding,
+    audited: Audited,
+    statements: Sequence[Guarantee],
+    bound: Callable[[float], float],
+    more: Mapping[str, float] | None = None,
 ) -> Finding:
     """The finding with the comparison in ``detail["certificate"]``; the verdict is a leak when the bound is above.
 
-    bound: δ → the lower bound on ε at that δ. Without a statement to compare with, the entry says what was missing.
+    bound: δ → the lower bound on ε at that δ. more: further numbers for that entry. Without a statement to compare with,
+    it says what was missing.
     """
     claim = statement(audited, statements)
     about = {"notion": audited.notion, "relation": audited.relation, "k": audited.k}
@@ -69,6 +89,7 @@ def compared(
         "delta": claim.delta,
         "eps_lower": low,
         "exceeded": exceeded,
+        **(more or {}),
     }
     note = f"{EXCEEDED} (at least {low:.3g}, certified {round_up(claim.epsilon)})"
     return replace(
@@ -77,6 +98,38 @@ def compared(
         detail={**finding.detail, "certificate": about},
         notes=(*finding.notes, note) if exceeded else finding.notes,
     )
+
+
+def against_run(
+    finding: Finding, audited: Audited, certificate: Certificate, once: OneRun, confidence: float = 0.95
+) -> Finding:
+    """The comparison of guesses of one run's coins. Two bounds share the error. A fifth of it is Steinke's, who knows
+    nothing of the run but (ε, δ); the rest is that of the ledger's own steps, at the largest noise that the guesses do not
+    refute (``noise_at_most``, as a multiple of what the ledger says; taciturn.auditing.curve)."""
+    statements = certificate.statements()
+    plain, family = 1 - 0.2 * (1 - confidence), 1 - 0.8 * (1 - confidence)
+    claim, counts = statement(audited, statements), _noisy(certificate)
+    factor = MOST
+    if claim is not None and claim.finite and counts and audited.notion in FAMILY:
+        factor = noise_upper(once, counts, audited.relation, audited.k, family)
+
+    def bound(delta: float) -> float:
+        known = scaled(counts, factor, audited.relation, audited.k).epsilon(delta) if factor < MOST else 0.0
+        return max(once.eps(delta, plain), known)
+
+    return compared(finding, audited, statements, bound, {"noise_at_most": factor} if factor < MOST else None)
+
+
+def _noisy(certificate: Certificate) -> dict[Event, int]:
+    """The noisy steps of a run; none where some are of a kind whose curve is not theirs alone."""
+    found: dict[Event, int] = {}
+    for row in certificate.ledger_steps:
+        event = event_from_json(row["event"])
+        if isinstance(event, PoissonGaussian | KindsGaussian):
+            found[event] = found.get(event, 0) + int(row["steps"])
+        elif not isinstance(event, NonPrivate):
+            return {}
+    return found
 
 
 def exceeded(findings: Iterable[Finding]) -> list[str]:

@@ -21,10 +21,10 @@ from numpy.typing import NDArray
 
 from taciturn.auditing.bounds import clopper_pearson
 from taciturn.auditing.controls import TEMPLATE, overfitted
-from taciturn.auditing.finding import Finding, judge
+from taciturn.auditing.finding import CLEAR, LEAK, Finding, judge
 from taciturn.auditing.generation import Decoding, opening
 from taciturn.auditing.known import Known, decoys_each, with_decoys
-from taciturn.auditing.scores import Model, Scores
+from taciturn.auditing.scores import Model, Scores, compressed
 from taciturn.errors import UsageError
 from taciturn.models.hf import context_length
 from taciturn.models.loss import collate, microbatches, run_model
@@ -81,6 +81,9 @@ def extraction(
         problems.append(
             "secrets with letters need decoys or a base model: random letters are no fair control for words"
         )
+    blind, blind_p = _blind(filled)
+    if p_value < CLEAR and blind_p < LEAK:
+        problems.append("a blind baseline tells the secrets from their decoys: they are not of one kind")
     if float(np.prod(1 / np.bincount(owner))) >= 0.01:
         problems.append("too few secrets and decoys for a verdict")
     return Finding(
@@ -96,6 +99,7 @@ def extraction(
         controls={
             "positive": float(positive()),
             "negative": float(counted[rest].mean()),
+            "blind": blind,
             **({} if base is None else {"base": float(by_base[true].mean())}),
         },
         verdict=judge(p_value, problems),
@@ -175,6 +179,17 @@ def positive() -> bool:
     toy = overfitted()
     logq, greedy = log_probability((toy.model, toy.tokenizer), [Known(TEMPLATE.prefix, toy.secret)], Decoding())
     return bool(greedy[0] and discoverable(logq, 100, 0.5)[0])
+
+
+def _blind(known: Sequence[Known]) -> tuple[float, float]:
+    """(share of secrets that zlib makes shorter, after their prefix, than all their decoys; its p-value if both
+    are of one kind)."""
+    hits, chances = 0, []
+    for each in known:
+        sizes = compressed([f"{each.prefix}{text}" for text in (each.secret, *each.decoys)])
+        hits += int(sizes[0] < sizes[1:].min())
+        chances.append(1 / len(sizes))
+    return hits / len(known), float(_poisson_binomial(np.array(chances))[hits:].sum())
 
 
 def _row(

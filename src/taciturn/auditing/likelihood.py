@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import copy
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,12 @@ from taciturn.models.lstm import LSTMForCausalLM
 BUDGET = 192 * 2**20
 """Bytes for one chunk's states and logits."""
 
+LOGITS = 16 * 2**20
+"""Bytes for one chunk's logits: larger ones leave a core's cache, and the allocator gives them back each time."""
+
+BLOCK = 2**18
+"""Logits looked at together: few enough to stay in a core's cache."""
+
 Scores = NDArray[np.float64]
 
 
@@ -31,11 +38,17 @@ class BudgetSpent(Exception):
     """A pruned walk met more nodes than it was allowed: a signal to its caller, not an error of the user's."""
 
 
-def candidate_scores(model: Any, trie: Trie, floor: float = -np.inf, most: int | None = None) -> Scores:
+def candidate_scores(
+    model: Any,
+    trie: Trie,
+    floor: float = -np.inf,
+    most: int | None = None,
+    count: Callable[[int], None] | None = None,
+) -> Scores:
     """log p(candidate | context) in nats, [candidates], float64.
 
     Branches whose log-probability is below ``floor`` are dropped (a longer text is never likelier than its beginning)
-    and score −∞. Raises BudgetSpent after ``most`` node evaluations.
+    and score −∞. Raises BudgetSpent after ``most`` node evaluations. count: told of nodes as they are read.
     """
     scores = np.full(trie.candidates, -np.inf)
     spent = 0
@@ -44,6 +57,8 @@ def candidate_scores(model: Any, trie: Trie, floor: float = -np.inf, most: int |
         """``nodes`` were read: ``state`` and ``logits`` [B, V] follow them."""
         nonlocal spent
         spent += len(nodes)
+        if count is not None:
+            count(len(nodes))
         if most is not None and spent > most:
             raise BudgetSpent
         children, row = _children(trie, nodes)
@@ -61,6 +76,30 @@ def candidate_scores(model: Any, trie: Trie, floor: float = -np.inf, most: int |
         chunk = _chunk(state, logits.shape[-1])
         visit(np.zeros(1, np.int64), np.zeros(1), state, logits)
     return scores
+
+
+def pace(model: Any, trie: Trie) -> float:
+    """Seconds a node evaluation takes: one branch of the trie is read to its end, chunk by chunk, and the deepest chunk a
+    second time. What the walk does with the logits is part of it."""
+    with _reading(model):
+        state, logits = _read(model, trie.context[None], None, None)
+        chunk = _chunk(state, logits.shape[-1])
+        nodes, seconds = np.zeros(1, np.int64), np.inf
+        while True:
+            children, row = _children(trie, nodes)
+            inner = np.flatnonzero(trie.n_children[children] > 0)[:chunk]
+            if not len(inner):
+                break
+            for repetition in range(2):
+                start = perf_counter()
+                after = _read(model, trie.token[children[inner], None], state, row[inner])
+                below, above = _children(trie, children[inner])
+                _columns(after[1], above, trie.token[below])
+                seconds = perf_counter() - start if not repetition else min(seconds, perf_counter() - start)
+                if 2 * len(inner) < chunk:  # not the deepest chunk, or a trie so small that its time does not matter
+                    break
+            state, nodes = after[0], children[inner]
+    return float(seconds / len(nodes)) if np.isfinite(seconds) else 0.0
 
 
 def plain_scores(model: Any, sequences: Sequence[Ids], context: int) -> Scores:
@@ -96,9 +135,9 @@ def _children(trie: Trie, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], 
 def _columns(logits: Tensor, row: NDArray[np.int64], token: Ids) -> Scores:
     """log-softmax of ``logits`` [B, V] at (row, token), without writing the other columns."""
     at = torch.from_numpy(row), torch.from_numpy(token.astype(np.int64))
-    logits = logits.float()
     values = logits[at[0].to(logits.device), at[1].to(logits.device)].double()
-    total = logits.logsumexp(-1).double()
+    blocks = logits.split(max(1, BLOCK // logits.shape[1]))
+    total = torch.cat([block.float().logsumexp(-1) for block in blocks]).double()
     return np.asarray((values - total[at[0].to(logits.device)]).cpu().numpy())
 
 
@@ -131,4 +170,4 @@ def _chunk(state: Any, vocabulary: int) -> int:
     """How many nodes to read at once. A state is held by the parents, gathered and grown: three times its size."""
     parts = state if isinstance(state, tuple) else [t for layer in state.layers for t in (layer.keys, layer.values)]
     row = sum(part.numel() * part.element_size() for part in parts)
-    return int(np.clip(BUDGET // (3 * row + 8 * vocabulary), 16, 4096))
+    return int(np.clip(min(BUDGET // (3 * row), LOGITS // (4 * vocabulary)), 16, 4096))

@@ -8,6 +8,7 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import gammaincc, gammaln
+from scipy.stats import combine_pvalues
 
 # Exposure. A secret drawn uniformly from R, never seen by the model, has a uniform rank on every model.
 
@@ -30,6 +31,7 @@ def exposure_mean(size: int) -> float:
     return math.log2(size) - float(gammaln(size + 1)) / (size * math.log(2))
 
 
+@lru_cache(maxsize=64)  # a second for 10⁷ candidates, and the same for every model
 def exposure_max_mean(n: int, size: int) -> float:
     """Mean of the highest exposure of n unseen secrets (drawn with replacement), by the exact finite sum.
 
@@ -66,6 +68,29 @@ def exposure_max_p(best_rank: float, n: int, size: int) -> float:
 def exposure_sum_p(ranks: NDArray[np.float64], size: int) -> float:
     """P-value of the mean exposure: Σ ln(|R|/rank) of n uniform ranks is at most Gamma(n, 1) (Fisher 1932)."""
     return float(gammaincc(len(ranks), np.log(size / ranks).sum()))
+
+
+def fisher_p(p_values: NDArray[np.float64]) -> float:
+    """Fisher's combined p-value (1932): −2 Σ ln p is at most χ² of 2n degrees of freedom, for independent p-values.
+
+    >>> round(fisher_p(np.array([0.5])), 3), round(fisher_p(np.full(10, 0.2)), 3)
+    (0.5, 0.041)
+    """
+    return float(combine_pvalues(p_values, method="fisher").pvalue)
+
+
+def exposure_min_p(p_values: NDArray[np.float64]) -> float:
+    """P-value of the highest exposure over any templates: the smallest of n independent p-values, 1 − (1 − min p)^n."""
+    return exposure_max_p(float(p_values.min()), len(p_values), 1)
+
+
+def exposure_max_mean_large(n: int) -> float:
+    """Mean of the highest exposure of n unseen secrets for large |R|, whatever the templates: (1 + 1/2 + … + 1/n)/ln 2.
+
+    >>> round(exposure_max_mean_large(10), 3)
+    4.226
+    """
+    return float((1 / np.arange(1, n + 1)).sum()) / math.log(2)
 
 
 # Membership. Under exchangeability every labelling of the scores is equally likely.

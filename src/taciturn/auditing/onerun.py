@@ -94,14 +94,20 @@ def one_run(
 ) -> OneRun:
     """Guesses from scores (higher says inserted): the highest half of the guesses says "in", the lowest "out".
 
-    inserted, left_out: scores of the canaries by their coin. The coins must be fair and independent of all else; of the
-    larger side a random part is left away.
+    inserted, left_out: scores of the canaries by their coin. The coins must be fair and independent of all else. Where the
+    numbers could not come from fair coins (they differ by more than four deviations), a part is drawn that could: of so
+    many canaries as there are for it, a binomial number from the first.
     """
     rng = np.random.default_rng(seed)
-    n = min(len(inserted), len(left_out))
-    scores = np.concatenate([rng.permutation(inserted)[:n], rng.permutation(left_out)[:n]])
-    order = rng.permutation(2 * n)  # ties are broken without looking at the coin
-    ranked = order[np.argsort(scores[order], kind="stable")] < n
-    halves = sorted({int(share * n) for share in shares} - {0})
+    inside, outside = rng.permutation(inserted), rng.permutation(left_out)
+    if abs(len(inside) - len(outside)) > 4 * np.sqrt(len(inside) + len(outside)):
+        least = min(len(inside), len(outside))
+        m = max(int(2 * least - 6 * np.sqrt(least)), 0)
+        n = min(int(rng.binomial(m, 0.5)), least)
+        inside, outside = inside[:n], outside[: m - n]
+    m, n = len(inside) + len(outside), len(inside)
+    order = rng.permutation(m)  # ties are broken without looking at the coin
+    ranked = order[np.argsort(np.concatenate([inside, outside])[order], kind="stable")] < n
+    halves = sorted({int(share * m) // 2 for share in shares} - {0})
     right = [int((~ranked[:half]).sum() + ranked[-half:].sum()) for half in halves]
-    return OneRun(2 * n, tuple(2 * half for half in halves), tuple(right))
+    return OneRun(m, tuple(2 * half for half in halves), tuple(right))

@@ -4,29 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from taciturn.auditing.bounds import eps_lower_exposure_once
-from taciturn.auditing.canaries import Planted
-from taciturn.auditing.compare import Audited, compared
-from taciturn.auditing.exposure import exposure
+from taciturn.auditing.canaries import Planted, read_plantings
+from taciturn.auditing.combined import exposures
+from taciturn.auditing.compare import Audited, against_run, compared
 from taciturn.auditing.extraction import extraction
 from taciturn.auditing.finding import Finding
 from taciturn.auditing.generation import Decoding
+from taciturn.auditing.gradient import gradient_membership, settings, started
 from taciturn.auditing.known import Known, of_canaries, read_known
 from taciturn.auditing.membership import Score, group_membership, membership
 from taciturn.auditing.onerun import OneRun
 from taciturn.auditing.personal import Finder, Masked, gold, tagged
 from taciturn.auditing.pii import pii_extraction, pii_inference, pii_reconstruction
 from taciturn.auditing.scores import Model
+from taciturn.auditing.search import MOST_MINUTES, Notify, Search
 from taciturn.errors import UsageError, nearest
 from taciturn.models.hf import load_exported
 from taciturn.privacy.certificate import CERTIFICATE, Certificate
+from taciturn.privacy.events import Relation
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.screening.policies import policy as policy_of
 from taciturn.text.document import Document, Record
 
-MEMBERSHIP = ("membership", "group-membership")
+MEMBERSHIP = ("membership", "group-membership", "gradient")
 PERSONAL = ("pii-extraction", "pii-reconstruction", "pii-inference")
 ATTACKS = ("exposure", *MEMBERSHIP, "extraction", *PERSONAL)
 
@@ -34,12 +37,21 @@ Text = str | Document | Record
 Source = str | Path | tuple[Any, Any]
 """A run folder, a model folder, or (model, tokenizer)."""
 
+Coins = Literal["records", "secrets", "users"]
+"""What was there or not by a coin: records, the secrets in records that were there anyway, or users with one record each."""
+
+AUDITED: dict[Coins, tuple[str, Relation]] = {
+    "records": ("dp", "add-remove"),
+    "secrets": ("confidentiality", "substitution"),
+    "users": ("user-dp", "add-remove"),
+}
+
 
 def audit(
     run: Source,
     attacks: Sequence[str] = ("exposure",),
     *,
-    canaries: Planted | str | Path | None = None,
+    canaries: Planted | Sequence[Planted] | str | Path | None = None,
     copies: int | None = None,
     secrets: Sequence[Known] | str | Path | None = None,
     members: Sequence[Text] | None = None,
@@ -49,33 +61,42 @@ def audit(
     population: Sequence[str] | None = None,
     score: Score = "loss",
     group_size: int = 20,
+    coins: Coins = "records",
     base: Source | None = None,
     policy: Finder | str | Sequence[str] | None = None,
     decoding: Decoding = Decoding(),  # noqa: B008 — frozen
     samples: int | None = None,
     probability: float = 0.5,
+    search: Search = "auto",
+    candidates: int | None = None,
+    most_minutes: float = MOST_MINUTES,
+    notify: Notify | None = None,
     seed: int = 0,
 ) -> list[Finding]:
     """Attack a model; one finding per name in ``attacks``. Any model folder will do, also one not trained here.
 
-    canaries: what was planted, or the path of the ``canaries.json`` that says so; secrets: known secrets in their contexts
+    canaries: what was planted, or the path of the ``canaries.json`` that says so; several plantings have a finding of
+    exposure each and one over all. search, candidates, most_minutes, notify: of exposure, see
+    :func:`taciturn.auditing.exposure.exposure`. secrets: known secrets in their contexts
     for extraction, or a file of :func:`taciturn.auditing.known.read_known`. copies: records that hold one canary, as
     planted by default; 1 where deduplication left one. members, nonmembers: texts trained on, and texts of the same kind
-    never seen, one random split. reference, references, population, score: see
-    :func:`taciturn.auditing.membership.membership`. base: the model before training, for what it says anyway. policy: what
-    tags personal data; documents or records with gold spans bring their own, but samples need a policy. decoding: of
-    extraction and samples. samples: n of extraction (100) and of each attack on personal data. probability: p of extraction.
+    never seen, one random split. coins: what that split decided, so what a bound on ε is of. reference, references,
+    population, score: see :func:`taciturn.auditing.membership.membership`. base: the model before training, for what it says
+    anyway and for the gradient attack, which can make a run's own again. policy: what tags personal data; documents or
+    records with gold spans bring their own, but samples need a policy. decoding: of extraction and samples. samples: n of
+    extraction (100) and of each attack on personal data. probability: p of extraction.
 
-    Where a certificate lies beside the model, the lower bound on ε of exposure and membership is compared with its ε of the
-    same notion, relation and unit. Raises UsageError for an unknown attack or a missing input.
+    Where a certificate lies beside the model, a lower bound on ε (exposure, membership, gradient) is compared with its ε of
+    the same notion, relation and unit. Raises UsageError for an unknown attack or a missing input.
     """
     _check(attacks, canaries, secrets, members, nonmembers, policy)
     model, tokenizer = _load(run)
     others = [_load(each) for each in (*([] if reference is None else [reference]), *references)]
     before = None if base is None else _load(base)
     finder = _finder(policy)
-    statements = _statements(run)
-    planted = Planted.read(Path(canaries)) if isinstance(canaries, str | Path) else canaries
+    certificate = _certificate(run)
+    statements = None if certificate is None else certificate.statements()
+    plantings = _plantings(canaries)
     inside, outside = _texts(members), _texts(nonmembers)
     member: dict[str, Any] = {"references": others, "population": population, "score": score, "seed": seed}
     drawn: dict[str, Any] = {"base": before, "decoding": decoding, "seed": seed}
@@ -88,22 +109,26 @@ def audit(
         plain = [each for each in side or () if isinstance(each, str)]
         return [*gold(annotated), *(tagged(plain, finder) if finder is not None and plain else [])]
 
+    def exposed() -> list[Finding]:
+        how: dict[str, Any] = {"search": search, "candidates": candidates, "most_minutes": most_minutes}
+        found = exposures(model, tokenizer, plantings, seed=seed, notify=notify, **how)
+        told = [_exposed(each, planted, copies, statements) for each, planted in zip(found, plantings, strict=False)]
+        return [*told, *found[len(plantings) :]]
+
     def attacked(attack: str) -> Finding:
         match attack:
-            case "exposure":
-                assert planted is not None
-                found = exposure(model, tokenizer, planted.template, planted.secrets, seed=seed)
-                return _exposed(found, planted, copies, statements)
-            case "membership" | "group-membership":
-                size = group_size if attack == "group-membership" else 1
-                if attack == "membership":
-                    found = membership(model, tokenizer, inside, outside, **member)
-                else:
-                    found = group_membership(model, tokenizer, inside, outside, group_size=size, **member)
-                return _told(found, size, statements)
+            case "membership":
+                return _told(membership(model, tokenizer, inside, outside, **member), 1, coins, certificate)
+            case "group-membership":
+                found = group_membership(model, tokenizer, inside, outside, group_size=group_size, **member)
+                return _told(found, group_size, coins, certificate)
+            case "gradient":
+                first, how = _began(run, before)
+                found = gradient_membership(model, tokenizer, inside, outside, base=first, seed=seed, **how)
+                return _told(found, 1, coins, certificate)
             case "extraction":
                 known = read_known(Path(secrets)) if isinstance(secrets, str | Path) else list(secrets or ())
-                known += [] if planted is None else of_canaries(planted, seed)
+                known += [each for planted in plantings for each in of_canaries(planted, seed)]
                 return extraction(model, tokenizer, known, n=samples or 100, p=probability, **drawn)
             case "pii-inference":
                 return pii_inference(model, tokenizer, spans(members), spans(nonmembers), base=before, seed=seed)
@@ -112,7 +137,7 @@ def audit(
                 run_it = pii_extraction if attack == "pii-extraction" else pii_reconstruction
                 return run_it(model, tokenizer, spans(members), spans(nonmembers), finder, **tags)
 
-    return [attacked(attack) for attack in attacks]
+    return [f for attack in attacks for f in (exposed() if attack == "exposure" else [attacked(attack)])]
 
 
 def _check(attacks: Sequence[str], canaries: Any, secrets: Any, members: Any, nonmembers: Any, policy: Any) -> None:
@@ -145,28 +170,45 @@ def _texts(side: Sequence[Text] | None) -> list[str]:
     return [each if isinstance(each, str) else each.text for each in side or ()]
 
 
+def _plantings(canaries: Planted | Sequence[Planted] | str | Path | None) -> Sequence[Planted]:
+    if canaries is None or isinstance(canaries, Planted):
+        return [] if canaries is None else [canaries]
+    return read_plantings(Path(canaries)) if isinstance(canaries, str | Path) else canaries
+
+
 def _exposed(found: Finding, planted: Planted, copies: int | None, statements: list[Guarantee] | None) -> Finding:
     """Canaries audit the secret of as many records as hold one: a substitution."""
     if statements is None:
         return found
-    hits, n, rank, size = found.detail["hits"], len(planted.secrets), found.detail["hit_rank"], planted.template.size
+    hits, n, rank = found.detail["hits"], len(planted.secrets), found.detail["hit_rank"]
+    size = found.detail["candidates"]
     audited = Audited("confidentiality", "substitution", copies or planted.copies)
     return compared(found, audited, statements, lambda delta: eps_lower_exposure_once(hits, n, rank, size, delta))
 
 
-def _told(found: Finding, size: int, statements: list[Guarantee] | None) -> Finding:
-    """Members and non-members of one random split audit a record, or a group of them, that was there or not."""
-    if statements is None:
+def _told(found: Finding, size: int, coins: Coins, certificate: Certificate | None) -> Finding:
+    """Members and non-members of one random split audit what the coins decided, or groups of it."""
+    if certificate is None:
         return found
-    return compared(found, Audited("dp", "add-remove", size), statements, OneRun.from_json(found.detail["one_run"]).eps)
+    notion, relation = AUDITED[coins]
+    return against_run(found, Audited(notion, relation, size), certificate, OneRun.from_json(found.detail["one_run"]))
 
 
-def _statements(run: Source) -> list[Guarantee] | None:
-    """Those of the certificate beside a model, None where there is none."""
+def _began(run: Source, base: Model | None) -> tuple[Model, dict[str, float]]:
+    """The model that training began with, and what the plan says of clipping and noise."""
+    planned = not isinstance(run, tuple) and (Path(run) / "plan.json").is_file()
+    if base is None and not planned:
+        raise UsageError("attack 'gradient' needs the model that training began with: base=...")
+    how = settings(cast("str | Path", run)) if planned else {}
+    return base or started(cast("str | Path", run)), how
+
+
+def _certificate(run: Source) -> Certificate | None:
+    """That beside a model, None where there is none."""
     if isinstance(run, tuple):
         return None
     path = Path(run) / CERTIFICATE
-    return Certificate.read(path).statements() if path.is_file() else None
+    return Certificate.read(path) if path.is_file() else None
 
 
 def _load(source: Source) -> Model:

@@ -1,12 +1,12 @@
 """All candidates of a canary template as one trie of token ids, so that shared beginnings are read once.
 
-Candidates are tokenised together with their prefix, exactly as a training record is. A tokenizer that gives every digit
-a token of its own needs no look at the candidates; any other one tokenises all of them.
+Candidates are tokenised together with their prefix, exactly as a training record is. A tokenizer that gives every letter
+of the alphabet a token of its own needs no look at the candidates; any other one tokenises all of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain
@@ -89,23 +89,44 @@ def build(rows: Ids) -> Trie:
     return Trie(context, np.concatenate(tokens), first_child, n_children, leaf, n)
 
 
-def candidate_trie(tokenizer: Any, template: Template) -> Trie:
-    """The trie of ``template.prefix + candidate`` for every candidate, in the order of ``template.index``.
+def candidate_trie(tokenizer: Any, template: Template, some: Sequence[int] | None = None) -> Trie:
+    """The trie of ``template.prefix + candidate`` for every candidate, in the order of ``template.index``; or only for
+    ``some`` of them, in their order.
 
     The suffix is planted but not scored: its tokens would cost one more evaluation per candidate. Raises UsageError
     when there are too many candidates, or when the tokenizer melts the secret's end into the suffix.
     """
+    if some is not None:
+        rows = _records(tokenizer, map(template.secret, some), template.prefix)
+        _check_suffix(tokenizer, template, some[:256], _trim(rows[:256]))
+        return build(rows)
     if template.size > LIMIT:
-        raise UsageError(f"exact exposure enumerates at most {LIMIT:,} candidates; this template has {template.size:,}")
+        raise UsageError(too_many(template))
     rng = np.random.default_rng(0)
-    some = np.unique(rng.integers(0, template.size, 256))
-    sample = _records(tokenizer, (template.prefix + template.secret(i) for i in some))
-    _check_suffix(tokenizer, template, some, sample)
+    few = np.unique(rng.integers(0, template.size, 256))
+    sample = _records(tokenizer, (template.prefix + template.secret(int(i)) for i in few))
+    _check_suffix(tokenizer, template, few.tolist(), sample)
     for make in (_letterwise, _tokenised):
-        rows = make(tokenizer, template)
-        if rows is not None and np.array_equal(_trim(rows[some]), sample):
-            return build(rows)
+        made = make(tokenizer, template)
+        if made is not None and np.array_equal(_trim(made[few]), sample):
+            return build(made)
     return build(_records(tokenizer, map(template.secret, range(template.size)), template.prefix))
+
+
+def too_many(template: Template) -> str:
+    """What to do when a template has more candidates than can be enumerated.
+
+    >>> too_many(Template(length=8))[-83:]
+    'a length of at most 7, or rank the secrets in a random subset (--candidates 100000)'
+    """
+    symbols = len(template.alphabet)
+    longest = max((n for n in range(template.length) if symbols**n <= LIMIT), default=0)
+    shorter = f"a length of at most {longest}" if longest else "a smaller alphabet"
+    return (
+        f"exact exposure enumerates at most {LIMIT:,} candidates; this template has {template.size:,} "
+        f"({template.length} of {symbols:,}): choose {shorter}, or rank the secrets in a random subset "
+        "(--candidates 100000)"
+    )
 
 
 def encode_candidates(tokenizer: Any, template: Template, secrets: Iterable[str]) -> list[Ids]:
@@ -115,11 +136,12 @@ def encode_candidates(tokenizer: Any, template: Template, secrets: Iterable[str]
 
 
 def _letterwise(tokenizer: Any, template: Template) -> Ids | None:
-    """One token per letter, when no entry of the vocabulary joins a digit to anything; else None."""
+    """One token per letter, when no learned entry of the vocabulary joins a letter to anything; else None."""
     letters = template.alphabet
-    if not (letters.isascii() and letters.isdigit()):
+    if not (isinstance(letters, str) and letters.isascii() and letters.isalnum()):
         return None
-    vocabulary = tokenizer.get_vocab()
+    special = set(tokenizer.get_added_vocab())  # text never turns into one of these
+    vocabulary = {entry: i for entry, i in tokenizer.get_vocab().items() if entry not in special}
     if any(len(entry) > 1 and not set(letters).isdisjoint(entry) for entry in vocabulary):
         return None
     if not set(letters) <= vocabulary.keys():
@@ -164,7 +186,7 @@ def _records(tokenizer: Any, texts: Iterable[str], prefix: str = "") -> Ids:
     return _pad([tokens[i][:-1].tolist() for i in range(len(tokens))])
 
 
-def _check_suffix(tokenizer: Any, template: Template, some: NDArray[np.int64], sample: Ids) -> None:
+def _check_suffix(tokenizer: Any, template: Template, some: Sequence[int], sample: Ids) -> None:
     if not template.suffix:
         return
     whole = _records(tokenizer, (template.fill(template.secret(i)) for i in some))

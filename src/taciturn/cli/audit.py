@@ -19,10 +19,13 @@ def audit(
     attack: Annotated[
         str,
         Parameter(
-            help="exposure, membership, group-membership, extraction, pii-extraction, pii-reconstruction, pii-inference"
+            help="exposure, membership, group-membership, gradient, extraction, pii-extraction, pii-reconstruction, "
+            "pii-inference"
         ),
     ] = "exposure",
-    canaries: Annotated[Path | None, Parameter(help="canaries.json: template, secrets, copies")] = None,
+    canaries: Annotated[
+        Path | None, Parameter(help="canaries.json, as plant writes it: template, secrets, copies; or a list of such")
+    ] = None,
     copies: Annotated[
         int | None, Parameter(help="records that hold one canary; as planted by default, 1 after deduplication")
     ] = None,
@@ -33,10 +36,24 @@ def audit(
         tuple[Path, ...],
         Parameter(help="model trained on neither, for the ratio attacks; repeat for several", negative=""),
     ] = (),
+    train_references: Annotated[
+        int, Parameter(help="train so many reference models on --reference-texts, by the run's plan without its noise")
+    ] = 0,
+    reference_texts: Annotated[
+        Path | None, Parameter(help="texts of the same kind, no member or non-member among them, one a line")
+    ] = None,
+    references_out: Annotated[Path | None, Parameter(help="where they are kept [default: RUN-references]")] = None,
     population: Annotated[Path | None, Parameter(help="further texts nothing was trained on, for RMIA")] = None,
     score: Annotated[Literal["loss", "reference"], Parameter(help="what the membership verdict is of")] = "loss",
     group_size: int = 20,
-    base: Annotated[Path | None, Parameter(help="the model before training: what it says as well is no leak")] = None,
+    coins: Annotated[
+        Literal["records", "secrets", "users"],
+        Parameter(help="what the random split decided: whether a record, the secret in it, or its user was there"),
+    ] = "records",
+    base: Annotated[
+        Path | None,
+        Parameter(help="the model before training: what it says as well is no leak; a run's own for gradient"),
+    ] = None,
     policy: Annotated[
         tuple[str, ...], Parameter(name=["--policy", "-p"], help="what tags personal data", negative="")
     ] = (),
@@ -45,6 +62,16 @@ def audit(
     temperature: float = 1.0,
     top_k: Annotated[int, Parameter(help="0 for all tokens")] = 0,
     top_p: float = 1.0,
+    search: Annotated[
+        Literal["auto", "exact", "branch-and-bound"],
+        Parameter(
+            help="exposure: score every candidate, or drop what is less likely than the canaries; the rank is exact"
+        ),
+    ] = "auto",
+    candidates: Annotated[
+        int | None, Parameter(help="exposure: rank in a random subset of so many [default: all]")
+    ] = None,
+    most_minutes: Annotated[float, Parameter(help="exposure: refuse what is expected to take longer")] = 60.0,
     seed: int = 0,
     json: Json = False,
 ) -> None:
@@ -58,7 +85,7 @@ def audit(
     from taciturn.auditing.finding import save
     from taciturn.auditing.generation import Decoding
     from taciturn.auditing.run import audit as attack_all
-    from taciturn.cli.show import as_json
+    from taciturn.cli.show import as_json, talk
     from taciturn.errors import GuaranteeError
 
     findings = attack_all(
@@ -69,15 +96,20 @@ def audit(
         secrets=secrets,
         members=_lines(members),
         nonmembers=_lines(nonmembers),
-        references=reference,
+        references=(*reference, *_trained(run, train_references, reference_texts, references_out, seed)),
         population=_lines(population),
         score=score,
         group_size=group_size,
+        coins=coins,
         base=base,
         policy=tuple(name for part in policy for name in comma(part)) or None,
         decoding=Decoding(temperature, top_k, top_p),
         samples=samples,
         probability=probability,
+        search=search,
+        candidates=candidates,
+        most_minutes=most_minutes,
+        notify=lambda said: talk.print(f"exposure: {said}"),
         seed=seed,
     )
     if (run / "plan.json").is_file():
@@ -91,6 +123,19 @@ def audit(
             f"{', '.join(broken)}: the lower bound on ε is above the certificate's: the guarantee does not hold, or the "
             "attack's inputs are not what they are said to be"
         )
+
+
+def _trained(run: Path, count: int, texts: Path | None, out: Path | None, seed: int) -> list[Path]:
+    """Reference models made now, or kept from an earlier call."""
+    from taciturn.errors import UsageError
+
+    if not count and texts is None:
+        return []
+    if count < 1 or texts is None:
+        raise UsageError("reference models need both: --train-references N and --reference-texts FILE")
+    from taciturn.auditing.references import references
+
+    return references(run, _lines(texts) or [], count, out or run.with_name(f"{run.name}-references"), seed=seed)
 
 
 def _show(name: str, findings: list[Finding]) -> None:
@@ -114,6 +159,9 @@ def _show(name: str, findings: list[Finding]) -> None:
     for finding in findings:
         if each := finding.detail.get("attacks"):
             out.print(_scores(finding, each))
+        if kinds := finding.detail.get("by_kind"):
+            out.print(_kinds(kinds))
+            out.print(f"{finding.attack}: {finding.detail['assumes']}")
         if certified := finding.detail.get("certificate"):
             out.print(f"{finding.attack}: {_compared(certified)}")
         for note in finding.notes:
@@ -143,12 +191,24 @@ def _scores(finding: Finding, attacks: dict[str, Any]) -> Any:
     return table(title, columns, rows)
 
 
+def _kinds(kinds: dict[str, dict[str, Any]]) -> Any:
+    """Exposure of canaries that π misses beside those it catches."""
+    from taciturn.cli.show import number, table
+
+    columns = ("canaries π has", "number", "highest, bits", "mean, bits", "p of the highest", "Fisher's p")
+    keys = ("canaries", "max", "mean", "p", "p_fisher")
+    rows = [(kind, *(number(each[key]) for key in keys)) for kind, each in kinds.items()]
+    return table("exposure by kind", columns, rows)
+
+
 def _compared(certified: dict[str, Any]) -> str:
     from taciturn.cli.show import number
 
     if certified["epsilon"] is None:
         return f"not compared with the certificate: {certified['why']}"
-    return f"ε is at least {number(certified['eps_lower'])}; certified: {certified['statement']}"
+    noise = certified.get("noise_at_most")
+    said = "" if noise is None else f" (noise of at most {number(noise)} times what the ledger says)"
+    return f"ε is at least {number(certified['eps_lower'])}{said}; certified: {certified['statement']}"
 
 
 def _lines(path: Path | None) -> list[str] | None:

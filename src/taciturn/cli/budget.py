@@ -27,7 +27,13 @@ def budget(
         int | None, Parameter(help="labelled secrets: which δ₂ they allow, and how many δ takes")
     ] = None,
     missed: Annotated[int, Parameter(help="of those, missed by π and π_c")] = 0,
-    corpus: Annotated[Path | None, Parameter(help="a screened corpus: what all runs on it spend together")] = None,
+    selection: Annotated[
+        str | None,
+        Parameter(help="LAW:MEAN: also what the best of so many runs costs; e.g. geometric:10, poisson:3,10"),
+    ] = None,
+    corpus: Annotated[
+        Path | None, Parameter(help="a screened corpus: what all runs on it spend, what its labels allow")
+    ] = None,
     plot: Annotated[Path | None, Parameter(help="write curves to FILE.html or FILE.svg")] = None,
     json: Json = False,
 ) -> None:
@@ -50,6 +56,9 @@ def budget(
     if steps is not None:
         given["steps"] = values("--steps", steps, int)
     given["group"] = values("--group", group, int)
+    law = None
+    if selection is not None:
+        law, given["runs"] = _law(selection)
     plan = [name for name in ("sigma", "epsilon", "rate", "steps", "gamma") if name in given]
     alone = labelled is not None or corpus is not None
     if plan or not alone:
@@ -61,6 +70,12 @@ def budget(
         raise UsageError("--labelled and --corpus take one --delta")
     if corpus is not None and (plan or labelled is not None):
         raise UsageError("--corpus takes only --delta beside it: it says what was spent, not what would be")
+    if law is not None and (gamma is not None or not plan):
+        raise UsageError(
+            "--selection is of a plan, without --gamma: give --sigma or --epsilon, --rate and --steps with it"
+        )
+    if law is not None and epsilon is not None and given["group"] != [1]:
+        raise UsageError("--selection with a target ε is about one record: leave --group out, or give --sigma")
     if missed and labelled is None:
         raise UsageError("--missed needs --labelled: so many of how many labelled secrets?")
     if plot is not None and not any(len(each) > 1 for each in given.values()):
@@ -68,31 +83,48 @@ def budget(
     if corpus is not None:
         _of_corpus(corpus, given["delta"][0], json)
         return
-    labels = None if labelled is None else _labels(labelled, missed, given["delta"][0])
+    allowed = None if labelled is None else labels(labelled, missed, given["delta"][0])
     if delta2 is None:
-        delta2 = 0.0 if labels is None else labels["delta2"]
-    result = _cost(given, relation, delta2, plot, quiet=json) if plan else {}
-    if labels is not None:
-        result["labels"] = labels
+        delta2 = 0.0 if allowed is None else allowed["delta2"]
+    result = _cost(given, relation, delta2, law, plot, quiet=json) if plan else {}
+    if allowed is not None:
+        result["labels"] = allowed
     if plot is not None:
         talk.print(f"wrote {plot}")
     if json:
         as_json(result)
-    elif labels is not None:
-        _print_labels(labels)
+    elif allowed is not None:
+        print_labels(allowed)
 
 
-def _cost(given: dict[str, Any], relation: Any, delta2: float, plot: Path | None, quiet: bool) -> dict[str, Any]:
+def _law(text: str) -> tuple[Any, list[float]]:
+    """The law of the number of runs by its mean, and the means: several as for any option."""
+    from functools import partial
+
+    from taciturn.cli.ranges import values
+    from taciturn.errors import UsageError
+    from taciturn.privacy import tuning
+
+    head, _, means = text.partition(":")
+    name, shape = tuning.law(head)
+    if not means:
+        raise UsageError(f"--selection {text}: expected {tuning.FORM}")
+    return partial(tuning.made, name, shape), values("--selection", means, float)
+
+
+def _cost(
+    given: dict[str, Any], relation: Any, delta2: float, law: Any, plot: Path | None, quiet: bool
+) -> dict[str, Any]:
     """The cost of one plan or of a table of them; printed unless ``quiet``."""
     from taciturn.cli import what_if
     from taciturn.cli.show import out, table
 
     if all(len(each) == 1 for each in given.values()):
-        result = what_if.cell({name: each[0] for name, each in given.items()}, relation, delta2)
+        result = what_if.cell({name: each[0] for name, each in given.items()}, relation, delta2, law)
         if not quiet:
             _print_one(result)
         return result
-    made = what_if.table(given, relation, delta2)
+    made = what_if.table(given, relation, delta2, law)
     if plot is not None:
         what_if.plot(made, plot)
     if not quiet:
@@ -122,9 +154,18 @@ def _print_one(result: dict[str, Any]) -> None:
             f"{round_up(found['if_missed'], 4)} at δ = {result['delta']:g}",
             soft_wrap=True,
         )
+    if "selection" in result:
+        found = result["selection"]
+        out.print(
+            f"best of a random number of runs, {found['law']} of mean {found['mean']:g}: "
+            f"ε = {round_up(found['epsilon'], 4)} at δ = {found['delta']:g} ({found['notion']}, {found['relation']}, "
+            f"unit: {found['unit']}, {found['status']}); "
+            f"{found['theorem']}; one run by the same means: {round_up(found['single'], 4)}",
+            soft_wrap=True,
+        )
 
 
-def _labels(labelled: int, missed: int, delta: float) -> dict[str, Any]:
+def labels(labelled: int, missed: int, delta: float) -> dict[str, Any]:
     """What labels allow, and how many a δ₂ of ``delta`` takes, without a miss and with those there are."""
     from taciturn.errors import UsageError
     from taciturn.privacy.theorems import labels_needed, recall_bound
@@ -143,7 +184,7 @@ def _labels(labelled: int, missed: int, delta: float) -> dict[str, Any]:
     }
 
 
-def _print_labels(found: dict[str, Any]) -> None:
+def print_labels(found: dict[str, Any]) -> None:
     from taciturn.cli.show import out
     from taciturn.privacy.guarantee import round_up
 

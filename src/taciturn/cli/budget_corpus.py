@@ -1,4 +1,4 @@
-"""`taciturn budget --corpus`: the runs a screened corpus remembers, and what they spend together."""
+"""`taciturn budget --corpus`: the runs a screened corpus remembers, what they spend, and what its labels allow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from taciturn.errors import DataError
 
 def corpus_budget(corpus: Path, delta: float) -> dict[str, Any]:
     """Runs and totals as plain JSON. Raises DataError if ``corpus`` is no screened corpus or its history is damaged."""
-    from taciturn.privacy.history import added, read, together
+    from taciturn.cli.budget import labels
+    from taciturn.privacy import tuning
+    from taciturn.privacy.certificate import load_json
+    from taciturn.privacy.history import added, drawn, read
+    from taciturn.privacy.together import together
 
     if not (corpus / "manifest.json").is_file():
         raise DataError(f"'{corpus.name}' is not a screened corpus: it has no manifest.json")
@@ -27,14 +31,28 @@ def corpus_budget(corpus: Path, delta: float) -> dict[str, Any]:
         for run in runs
     ]
     total = together(added(each for run in runs for each in run.paid), delta) if runs else []
-    return {"runs": listed, "together": [g.to_json() for g in total], "delta": delta}
+    found = {"runs": listed, "together": [g.to_json() for g in total], "delta": delta}
+    draw = drawn(corpus)
+    if draw is not None:
+        kept = len({run.alike for run in runs}) == 1
+        best = together(runs[0].paid, delta, tuning.from_json(draw.drawn)) if kept else []
+        found["selection"] = {**draw.drawn, "runs": draw.runs, "together": [g.to_json() for g in best]}
+    counts = load_json(corpus / "manifest.json").get("counts", {})
+    if counts.get("gold_spans"):
+        found["labels"] = labels(counts["gold_spans"], counts["gold_missed_by_both"], delta)
+    return found
 
 
 def show_corpus(found: dict[str, Any]) -> None:
     """Print what :func:`corpus_budget` found."""
+    from taciturn.cli.budget import print_labels
     from taciturn.cli.show import out, table
     from taciturn.privacy.guarantee import Guarantee, round_up
 
+    if "selection" in found:
+        _show_draw(found["selection"], len(found["runs"]))
+    if "labels" in found:
+        print_labels(found["labels"])
     if not found["runs"]:
         out.print("no run on this corpus is recorded: nothing is spent")
         return
@@ -61,6 +79,26 @@ def show_corpus(found: dict[str, Any]) -> None:
         out.print(f"together: {each.label()}{f'; because {each.reason}' if each.reason else ''}", soft_wrap=True)
     if any(run["state"] == "begun" for run in found["runs"]):
         out.print("a run that began and never ended (it was killed, or goes on) counts with all its planned steps")
+
+
+def _show_draw(found: dict[str, Any], made: int) -> None:
+    """The number of runs that was drawn, and what the best of them costs."""
+    from taciturn.cli.show import out
+    from taciturn.privacy import tuning
+    from taciturn.privacy.guarantee import Guarantee
+
+    law = tuning.words(tuning.from_json({k: v for k, v in found.items() if k in ("law", "mean", "shape")}))
+    out.print(
+        f"{found['runs']} runs were drawn from {law}, {made} were made; neither number may become known", soft_wrap=True
+    )
+    if made and not found["together"]:
+        out.print(
+            "they differ in mechanism, noise, rate or steps, so only what all spend together holds", soft_wrap=True
+        )
+    for each in map(Guarantee.from_json, found["together"]):
+        open_ones = "; ".join(a.text for a in each.assumptions if not a.enforced)
+        because = f"; because {each.reason}" if each.reason else f" on: {open_ones}"
+        out.print(f"the best of them: {each.label()}{because}", soft_wrap=True)
 
 
 _STATES = {"begun": "not ended", "stopped": "stopped", "finished": "finished"}

@@ -21,6 +21,10 @@ def certify(
     missed_by_both: Annotated[int | None, Parameter(help="of those, missed by π and π_c")] = None,
     recall: Annotated[Path | None, Parameter(help="a file of `taciturn recall -o`, instead of those counts")] = None,
     confidence: Annotated[float | None, Parameter(help="of each bound; else the recall file's, or 0.95")] = None,
+    selected: Annotated[
+        bool,
+        Parameter(help="this run is the best of those drawn with `plan --selection`: count the others", negative=""),
+    ] = False,
     sign: Annotated[Path | None, Parameter(help="a private key: also write certificate.json.sig")] = None,
     new_key: Annotated[Path | None, Parameter(help="make a private key (mode 0600) and FILE.pub; needs no run")] = None,
     schema: Annotated[bool, Parameter(help="print the JSON Schema of certificates; needs no run", negative="")] = False,
@@ -50,6 +54,7 @@ def certify(
         missed_by_both=missed_by_both,
         recall=recall,
         confidence=confidence,
+        selected=selected,
     )
     if json:
         as_json(certificate.model_dump(by_alias=True))
@@ -60,6 +65,8 @@ def certify(
     most = certificate.evidence.get("records_per_user") or 1
     if most > 1 and not any(g.notion in ("user-dp", "uedp") for g in certificate.statements()):
         talk.print(f"one user has up to {most} records: for a promise about users, train with user_dp or uedp")
+    for what in certificate.not_covered:
+        talk.print(f"nothing is promised about {what}", soft_wrap=True)
     for reason in certificate.reasons:
         talk.print(f"not for release: {reason}")
     talk.print(f"wrote {run / 'certificate.json'}; anyone can check it: taciturn verify {run / 'certificate.json'}")

@@ -109,6 +109,7 @@ def demo(
             run,
             ["exposure", "membership"],
             canaries=Planted(template, tuple(secrets), COPIES),
+            copies=1 if model.mechanism == "crt" else None,  # deduplication left one
             members=members[:n],
             nonmembers=strangers[:n],
             seed=seed,

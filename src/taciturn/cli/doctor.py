@@ -1,6 +1,10 @@
-"""taciturn doctor: what is installed, and what this machine offers."""
+"""taciturn doctor: what is installed, what is missing and what for, and what this machine offers."""
 
 from __future__ import annotations
+
+from typing import Annotated, Any
+
+from cyclopts import Parameter
 
 from taciturn.cli.options import Json
 
@@ -10,28 +14,79 @@ EXTRAS = {
     "gguf": ("gguf", "accelerate"),
     "tensorboard": ("tensorboard",),
     "report": ("matplotlib", "jinja2"),
+    "review": ("jinja2", "starlette", "uvicorn"),
     "datasets": ("datasets",),
     "zstd": ("zstandard",),
     "secrets": ("detect-secrets",),
     "spacy": ("spacy",),
-    "presidio": ("presidio-analyzer",),
+    "presidio": ("presidio-analyzer", "spacy"),
     "gliner": ("gliner",),
     "near": ("rbloom",),
     "ray": ("ray",),
+    "docs": ("mkdocstrings", "zensical"),
 }
+"""As in pyproject.toml (a test compares)."""
+
+FOR = {
+    "train": "train, audit, generate, export; signatures",
+    "lora": "adapters",
+    "gguf": "models from .gguf files",
+    "tensorboard": "metrics as TensorBoard events",
+    "report": "report, figures of recipes, budget --plot",
+    "review": "label a sample in a page",
+    "datasets": "saved datasets, hf:NAME#SPLIT",
+    "zstd": ".zst files",
+    "secrets": "policy detect-secrets",
+    "spacy": "policies spacy:…",
+    "presidio": "policies presidio…",
+    "gliner": "policies gliner:…",
+    "near": "screen --clean",
+    "ray": "screen --engine ray",
+    "docs": "build the documentation",
+}
+CORE = (
+    *("numpy", "scipy", "pyarrow", "pydantic", "dp-accounting", "google-re2", "python-stdnum", "wordfreq"),
+    *("cyclopts", "orjson", "rich", "tomli-w"),
+)
 
 
-def doctor(*, json: Json = False) -> None:
-    """Say which parts work here, which extra is missing, and the device and threads training would use.
+def extra_of(module: str) -> str | None:
+    """The extra that a module comes with; None for one of none.
+
+    >>> extra_of("torch"), extra_of("presidio_analyzer"), extra_of("nowhere")
+    ('train', 'presidio', None)
+    """
+    name = module.replace("_", "-")
+    return next((extra for extra, packages in EXTRAS.items() if name in packages), None)
+
+
+def doctor(
+    *,
+    measure: Annotated[bool, Parameter(help="two seconds of products: what can be trained in an hour")] = True,
+    json: Json = False,
+) -> None:
+    """Say which parts work here, which extra is missing and what it is for, the device and threads training would use,
+    and how many tokens it can train on in an hour.
 
     Example: `taciturn doctor`
     """
+    from taciturn.cli.show import as_json
+
+    facts = _facts()
+    if facts["packages"]["torch"]:
+        facts |= _device(measure)
+    if json:
+        as_json(facts)
+    else:
+        _show(facts)
+
+
+def _facts() -> dict[str, Any]:
     import os
     import platform
     from importlib.metadata import PackageNotFoundError, version
 
     from taciturn import __version__
-    from taciturn.cli.show import as_json, out, table
 
     def found(package: str) -> str | None:
         try:
@@ -39,31 +94,70 @@ def doctor(*, json: Json = False) -> None:
         except PackageNotFoundError:
             return None
 
-    core = (
-        *("numpy", "scipy", "pyarrow", "pydantic", "dp-accounting", "google-re2", "python-stdnum", "wordfreq"),
-        *("cyclopts", "rich"),
-    )
-    packages = {name: found(name) for name in (*core, *(p for extra in EXTRAS.values() for p in extra))}
-    facts: dict[str, object] = {
+    packages = {name: found(name) for name in (*CORE, *(p for extra in EXTRAS.values() for p in extra))}
+    absent = {extra: [p for p in needs if packages[p] is None] for extra, needs in EXTRAS.items()}
+    return {
         "taciturn": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
+        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
         "packages": packages,
-        "missing": {
-            e: f"pip install 'taciturn[{e}]'" for e, ps in EXTRAS.items() if any(packages[p] is None for p in ps)
-        },
+        "missing": {extra: f"pip install 'taciturn[{extra}]'" for extra, names in absent.items() if names},
+        "device": None,
     }
-    if packages["torch"]:
-        import torch
 
-        facts["threads"] = torch.get_num_threads()
-        facts["device"] = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "cpu"
-    if json:
-        as_json(facts)
-        return
-    rows = [(k, str(v)) for k, v in facts.items() if not isinstance(v, dict)]
-    rows += [(name, v or "not installed") for name, v in packages.items()]
+
+def _device(measured: bool) -> dict[str, Any]:
+    import torch
+
+    from taciturn.cli.speed import measure
+
+    cuda = torch.cuda.is_available()
+    found: dict[str, Any] = {
+        "threads": torch.get_num_threads(),
+        "device": torch.cuda.get_device_name(0) if cuda else "cpu",
+    }
+    if cuda:
+        found["device_memory_gib"] = round(torch.cuda.get_device_properties(0).total_memory / 2**30, 1)
+    return found | ({"speed": measure(torch.device("cuda" if cuda else "cpu"))} if measured else {})
+
+
+def _show(facts: dict[str, Any]) -> None:
+    from taciturn.cli.show import number, out, table
+
+    packages = facts["packages"]
+    rows = [(k.replace("_", " "), str(v)) for k, v in facts.items() if v is not None and not isinstance(v, dict)]
     out.print(table("taciturn doctor", ("what", "found"), rows))
-    for extra, line in facts["missing"].items():  # type: ignore[attr-defined]
-        out.print(f"for the {extra} parts: {line}")
+    core = [f"{name} {packages[name]}" for name in CORE if packages[name]]
+    out.print(f"core: {', '.join(core)}", soft_wrap=True)
+    lost = [name for name in CORE if not packages[name]]
+    if lost:
+        out.print(f"core packages missing: {', '.join(lost)}; pip install --force-reinstall taciturn", soft_wrap=True)
+    extras = []
+    for extra, needs in EXTRAS.items():
+        state = "missing" if extra in facts["missing"] else "there"
+        extras.append((extra, state, FOR[extra], ", ".join(f"{p} {packages[p]}" for p in needs if packages[p])))
+    out.print(table("extras", ("extra", "", "for", "installed"), extras))
+    for line in facts["missing"].values():
+        out.print(line, markup=False)
+    if facts["device"] is None:
+        out.print("no torch: this machine reads, screens, accounts and verifies, and cannot train")
+    if (speed := facts.get("speed")) is not None:
+        sizes = [
+            (name, _round(each["tokens_per_hour"]), f"{_round(each['from'])} to {_round(each['to'])}")
+            for name, each in speed["models"].items()
+        ]
+        wide, narrow = number(speed["gflops_wide"]), number(speed["gflops_narrow"])
+        title = f"training in an hour, at {wide} GFLOP/s ({narrow} in narrow products)"
+        out.print(table(title, ("model", "tokens", "range"), sizes))
+        out.print(speed["formula"], soft_wrap=True)
+
+
+def _round(value: float) -> str:
+    """Two digits: more would be a claim.
+
+    >>> _round(270482.0)
+    '270,000'
+    """
+    return f"{float(f'{value:.2g}'):,.0f}"

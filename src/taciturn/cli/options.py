@@ -48,7 +48,7 @@ def comma(names: str) -> list[str]:
 
 
 def joined(lists: tuple[str, ...]) -> str | None:
-    """What -p or -c said, perhaps several times, as the one name that `taciturn.cli.measured.build` reads; None for nothing."""
+    """What -p or -c said, perhaps several times, as the one name that `measured.build` reads; None for nothing."""
     return " + ".join(lists) or None
 
 

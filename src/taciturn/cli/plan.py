@@ -26,6 +26,10 @@ def plan(
         tuple[str, ...], Parameter(name=["--set", "-s"], help="KEY=VALUE of run.toml, e.g. options.private.steps=300")
     ] = (),
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="where to write run.toml")] = None,
+    selection: Annotated[
+        str | None,
+        Parameter(help="LAW:MEAN: runs to choose the best from, their number drawn with -o; e.g. geometric:10"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Work out phases, σ, sampling rate, steps and ε for a mechanism on a screened corpus; trains nothing.
@@ -34,9 +38,11 @@ def plan(
     """
     from taciturn.cli.show import as_json, out, talk
     from taciturn.mechanisms.config import parse
-    from taciturn.mechanisms.planning import make_plan, promised
+    from taciturn.mechanisms.history import number_of_runs
+    from taciturn.mechanisms.planning import if_chosen, make_plan, promised
     from taciturn.mechanisms.registry import mechanism as mechanism_named
     from taciturn.mechanisms.settings import RunConfig, save_config
+    from taciturn.privacy import tuning
     from taciturn.screening.screened import load
 
     raw: dict[str, Any] = {
@@ -48,18 +54,41 @@ def plan(
         "train": {"valid": [str(Path(v).resolve()) for v in valid]},
     }
     config = parse(RunConfig, assign(raw, set_), "plan")
+    runs = None if selection is None else tuning.parse(selection)
     screened = load(corpus)
     made = make_plan(config, screened)
     promises = promised(config, made, screened) if hasattr(mechanism_named(mechanism), "facts") else []
+    chosen = None if runs is None else if_chosen(config, made, screened, runs)
+    drawn = None if runs is None or output is None else number_of_runs(corpus, runs)
     if output is not None:
         save_config(config, output)
         talk.print(f"wrote {output}; next: taciturn train {output} -o runs/NAME")
+    if drawn is not None:
+        talk.print(_to_do(drawn), soft_wrap=True)
     if json:
-        as_json({**made.to_json(), **({"guarantees": [each.to_json() for each in promises]} if promises else {})})
+        found: dict[str, Any] = made.to_json()
+        if promises:
+            found["guarantees"] = [each.to_json() for each in promises]
+        if chosen is not None and runs is not None:
+            law = tuning.to_json(runs)
+            found["selection"] = {**law, "drawn": drawn, "guarantees": [each.to_json() for each in chosen]}
+        as_json(found)
         return
     show_plan(made)
     for each in promises:
         out.print(each.label())
+    for each in chosen or ():
+        out.print(f"best of a random number of such runs ({selection}): {each.label()}", soft_wrap=True)
+
+
+def _to_do(drawn: int) -> str:
+    """What is left to the person who tunes, once the number of runs is drawn."""
+    if not drawn:
+        return "drawn: 0 runs are to be made; release something that does not depend on this text"
+    return (
+        f"drawn: {drawn} runs are to be made, with settings drawn at random from one list, scored on public text; certify "
+        "the best with taciturn certify --selected. Neither this number nor the other scores may become known"
+    )
 
 
 def rate_of(event: Any) -> str:
@@ -95,6 +124,5 @@ def show_plan(made: Any) -> None:
         )
     columns = ("phase", "reads", "records", "steps", "rate q", "noise σ", "clip C", "optimiser")
     out.print(table(f"{made.mechanism} on {made.model.name}", columns, rows))
-    if made.target.delta is not None:
-        for line in spent(made):
-            out.print(line)
+    for line in spent(made):
+        out.print(line)

@@ -1,4 +1,4 @@
-"""taciturn report: one page for one run or several."""
+"""taciturn report: one page for one run or several, as HTML, PDF or plain data."""
 
 from __future__ import annotations
 
@@ -12,21 +12,38 @@ from taciturn.cli.options import Json
 
 def report(
     *runs: Path,
-    output: Annotated[Path, Parameter(name=["--output", "-o"])] = Path("report.html"),
+    output: Annotated[
+        Path, Parameter(name=["--output", "-o"], help="ends in .html, or in .pdf, which takes a Chromium on the PATH")
+    ] = Path("report.html"),
+    recall: Annotated[
+        tuple[Path, ...],
+        Parameter(help="a file of `taciturn recall -o` that a certificate rests on: adds recall by kind", negative=""),
+    ] = (),
     json: Json = False,
 ) -> None:
-    """Write a self-contained HTML page: claims in words, costs, utility, attacks; no text of the corpus in it.
+    """Write a self-contained HTML page or a PDF: what was protected, claims in words, costs, utility, attacks.
+
+    No text of the corpus is in it. With --json, all that it shows as data.
 
     Example: `taciturn report runs/plain runs/crt -o report.html`
     """
     import taciturn.reporting as reports
     from taciturn.cli.show import as_json, talk
     from taciturn.errors import UsageError
+    from taciturn.reporting import pdf
+    from taciturn.reporting import recall as measured
+    from taciturn.reporting.content import collect, plain
 
     if not runs:
         raise UsageError("name at least one run: taciturn report runs/mail")
+    if output.suffix.lower() not in (".html", ".htm", ".pdf"):
+        raise UsageError(f"--output {output.name}: expected a name that ends in .html or .pdf")
     views = [reports.RunView.load(run) for run in runs]
-    reports.write(output, views)
+    kinds = [measured.read(file) for file in recall]
+    if output.suffix.lower() == ".pdf":
+        pdf.browser()  # its absence is told before the work
+    content = collect(views, kinds)
+    reports.save(output, content)
     talk.print(f"wrote {output}")
     if json:
-        as_json(reports.data(views))
+        as_json(plain(content))

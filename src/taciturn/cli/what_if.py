@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from taciturn.errors import GuaranteeError, UsageError
-from taciturn.privacy.events import Relation
+
+if TYPE_CHECKING:
+    from taciturn.privacy.accountant import Profile
+    from taciturn.privacy.events import Relation
+    from taciturn.privacy.selection import Runs
 
 Values = Mapping[str, Sequence[Any]]
-"""The values of each parameter: sigma or epsilon (a target), rate, steps, delta, group, gamma (may be left out)."""
+"""The values of each parameter: sigma or epsilon (a target), rate, steps, delta, group, gamma (may be left out), runs (the
+mean number of runs that one is chosen from; may be left out)."""
 
-SIGNS = {"sigma": "σ", "epsilon": "target ε", "rate": "q", "steps": "T", "delta": "δ", "group": "k", "gamma": "γ"}
+SIGNS = {
+    "sigma": "σ", "epsilon": "target ε", "rate": "q", "steps": "T", "delta": "δ", "group": "k", "gamma": "γ",
+    "runs": "mean number of runs",
+}  # fmt: skip
+
+Law = Callable[[float], "Runs"]
+"""The law of the number of runs, by its mean."""
 
 
-def cell(at: Mapping[str, Any], relation: Relation, delta2: float) -> dict[str, Any]:
+def cell(at: Mapping[str, Any], relation: Relation, delta2: float, law: Law | None = None) -> dict[str, Any]:
     """The cost at one combination, as plain JSON; the whole of what `taciturn budget` says of one plan.
+
+    A target is about what is released: with ``law`` the run that was chosen, else the only one.
 
     Raises UsageError for values that no plan has, GuaranteeError for a target that no noise reaches.
     """
@@ -29,7 +42,13 @@ def cell(at: Mapping[str, Any], relation: Relation, delta2: float) -> dict[str, 
     from taciturn.privacy.theorems import group as group_bound
 
     rate, steps, delta, k = at["rate"], at["steps"], at["delta"], at.get("group", 1)
-    sigma = at["sigma"] if "sigma" in at else noise_multiplier(at["epsilon"], delta, rate, steps, relation)
+    runs = None if law is None else law(at["runs"])
+    if "sigma" in at:
+        sigma = at["sigma"]
+    elif runs is None:
+        sigma = noise_multiplier(at["epsilon"], delta, rate, steps, relation)
+    else:
+        sigma = _sigma_if_chosen(at["epsilon"], delta, rate, steps, relation, runs)
     profile = compose({PoissonGaussian(rate, sigma): steps}, relation)
     spent = profile.epsilon(delta) if k == 1 else group_bound(profile, k, delta).epsilon
     result: dict[str, Any] = {
@@ -49,7 +68,38 @@ def cell(at: Mapping[str, Any], relation: Relation, delta2: float) -> dict[str, 
         result["target"] = at["epsilon"]
     if "gamma" in at:
         result["bayesian"] = _bayesian(profile, at["gamma"], delta2, delta, relation)
+    if runs is not None:
+        result["selection"] = _chosen(profile.for_group(k), runs, result)
     return result
+
+
+def _chosen(profile: Profile, runs: Runs, single: Mapping[str, Any]) -> dict[str, Any]:
+    """What the best of a random number of such runs costs."""
+    from taciturn.privacy import tuning
+    from taciturn.privacy.selection import select
+
+    found = select(profile, runs, single["delta"]).guarantee(single["notion"], single["unit"])
+    return {
+        **tuning.to_json(runs),
+        "epsilon": found.epsilon,
+        "single": found.detail["single_run_epsilon"],
+        **{name: single[name] for name in ("notion", "unit", "relation", "delta")},
+        "status": f"conditional: {'; '.join(each.text for each in found.assumptions)}",
+        "theorem": found.theorem,
+        "accountant": found.accountant,
+    }
+
+
+def _sigma_if_chosen(target: float, delta: float, rate: float, steps: int, relation: Relation, runs: Runs) -> float:
+    """The smallest σ, to 1e-3, at which the run that is chosen keeps the target."""
+    from taciturn.privacy.accountant import compose
+    from taciturn.privacy.events import PoissonGaussian
+    from taciturn.privacy.selection import select
+    from taciturn.privacy.units import noise_for
+
+    return noise_for(
+        target, lambda sigma: select(compose({PoissonGaussian(rate, sigma): steps}, relation), runs, delta).epsilon
+    )
 
 
 def _bayesian(profile: Any, gamma: float, delta2: float, delta: float, relation: Relation) -> dict[str, Any]:
@@ -80,10 +130,10 @@ class Table:
     rows: str
     columns: str | None
     shown: str
-    """What stands in a cell: sigma (of a target), bayesian or epsilon."""
+    """What stands in a cell: sigma (of a target), selection, bayesian or epsilon."""
 
 
-def table(given: Values, relation: Relation, delta2: float) -> Table:
+def table(given: Values, relation: Relation, delta2: float, law: Law | None = None) -> Table:
     """The cells of one or two parameters with several values; the one with more values makes the rows. A target that no
     noise reaches leaves its cell empty, with the reason. Raises UsageError for three such parameters."""
     several = sorted((name for name in given if len(given[name]) > 1), key=lambda name: -len(given[name]))
@@ -93,16 +143,16 @@ def table(given: Values, relation: Relation, delta2: float) -> Table:
     for combination in product(*given.values()):
         at = dict(zip(given, combination, strict=True))
         try:
-            cells.append(cell(at, relation, delta2) | {"at": at})
+            cells.append(cell(at, relation, delta2, law) | {"at": at})
         except GuaranteeError as error:
             cells.append({"at": at, "sigma": None, "epsilon": None, "status": "none", "reason": str(error)})
-    shown = "bayesian" if "gamma" in given else "sigma" if "epsilon" in given else "epsilon"
+    shown = "bayesian" if "gamma" in given else "sigma" if "epsilon" in given else "selection" if law else "epsilon"
     return Table(tuple(cells), given, several[0], several[1] if len(several) == 2 else None, shown)
 
 
 def value(one: Mapping[str, Any], shown: str) -> float | None:
     """The number that stands in a cell; None where there is none."""
-    found = one.get("bayesian", {}).get("epsilon") if shown == "bayesian" else one[shown]
+    found = one.get(shown, {}).get("epsilon") if shown in ("bayesian", "selection") else one[shown]
     return None if found is None else float(found)
 
 
@@ -111,7 +161,13 @@ def grid(made: Table) -> tuple[list[str], list[list[str]]]:
     first = SIGNS[made.rows]
     if made.columns is None:
         names = ["sigma"] * ("epsilon" in made.given) + ["epsilon"] + ["bayesian"] * ("gamma" in made.given)
-        head = {"sigma": "σ", "epsilon": "ε", "bayesian": "ε, secret drawn at random"}
+        names += ["selection"] * ("runs" in made.given)
+        head = {
+            "sigma": "σ",
+            "epsilon": "ε",
+            "bayesian": "ε, secret drawn at random",
+            "selection": "ε, best of the runs",
+        }
         rows = [[_plain(c["at"][made.rows]), *(_cost(value(c, name)) for name in names)] for c in made.cells]
         return [first, *(head[name] for name in names)], rows
     across = made.given[made.columns]
@@ -140,8 +196,16 @@ def caption(made: Table) -> list[str]:
                 f"ε, secret drawn at random: {b['notion']}, neighbours by {b['relation']}, {total}, conditional: π misses "
                 f"at most {gamma}, both policies at most {b['delta2']:g} of such secrets; for one missed, ε at k = 1"
             )
+        if "selection" in c:
+            s = c["selection"]
+            law = "poisson" if s["law"] == "poisson" else f"negative binomial, η = {s['shape']:g}"
+            lines.append(
+                f"ε, best of the runs: {notion}, unit: {unit}, neighbours by {s['relation']}, {delta}, number of runs "
+                f"{law}, {s['status']}; {s['theorem']}; {s['accountant']}"
+            )
         if made.shown == "sigma":
-            lines.append("σ: the smallest noise multiplier whose ε is within the target")
+            of = "best of the runs is" if "selection" in c else "ε is"
+            lines.append(f"σ: the smallest noise multiplier whose {of} within the target")
     fixed = [f"{SIGNS[name]} = {_plain(given[0])}" for name, given in made.given.items() if len(given) == 1]
     lines.append("fixed: " + ", ".join(fixed))
     if len(full) < len(made.cells):
@@ -151,7 +215,13 @@ def caption(made: Table) -> list[str]:
 
 def title(made: Table) -> str:
     """What is shown against what."""
-    what = {"sigma": "σ", "epsilon": "ε", "bayesian": "ε of a secret drawn at random"}[made.shown]
+    names = {
+        "sigma": "σ",
+        "epsilon": "ε",
+        "bayesian": "ε of a secret drawn at random",
+        "selection": "ε of the best run",
+    }
+    what = names[made.shown]
     return f"{what} against {SIGNS[made.rows]}" + (f" and {SIGNS[made.columns]}" if made.columns else "")
 
 

@@ -9,7 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from taciturn.errors import UsageError
-from taciturn.mechanisms.history import with_others
+from taciturn.mechanisms.history import chosen, with_others
 from taciturn.mechanisms.recall import DEFAULT_CONFIDENCE, measured, read_recall
 from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.run import Run
@@ -29,13 +29,15 @@ def certify(
     missed_by_both: int | None = None,
     recall: Path | None = None,
     confidence: float | None = None,
+    selected: bool = False,
 ) -> Certificate:
     """Write certificate.json into a run's folder and return it.
 
     groups: secrets by name; the screened corpus says in how many records each group still is, and only that number is
     kept (CRT Theorem 8.2). labelled, missed, missed_by_both: counts of a labelled sample, instead of the annotations the
     corpus came with (Theorem 8.3). recall: a file of `taciturn recall -o` that has them. confidence: of each one-sided
-    bound; the file's if not given, else 0.95.
+    bound; the file's if not given, else 0.95. selected: the run is the best of those whose number was drawn beforehand
+    (`taciturn plan --selection`): the certificate has the price of choosing, and not how many they were.
     """
     run = Run(folder)
     _ = run.model_folder  # an unfinished run has nothing to certify
@@ -53,7 +55,8 @@ def certify(
         evidence = measured(evidence, read_recall(recall), manifest, confidence)
     else:
         evidence = replace(evidence, confidence=confidence or DEFAULT_CONFIDENCE)
-    evidence = with_others(evidence, folder, run.config.corpus)
+    count = chosen if selected else with_others
+    evidence = count(evidence, folder, run.config.corpus)
     write_text(folder / "evidence.json", json.dumps(evidence.to_json(), indent=1, sort_keys=True))
     certificate = issue(folder, guarantees, {name: version(name) for name in ("torch", "transformers", "numpy")})
     certificate.write(folder / "certificate.json")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Sequence
+from math import isinf
 
 from taciturn.mechanisms.signal import doubts
 from taciturn.privacy.calibrate import SMALLEST
@@ -22,7 +23,12 @@ def planned_epsilon(plan: Plan, relation: Relation | None = None) -> float | Non
 
 
 def spent(plan: Plan) -> list[str]:
-    """The cost in words: one line per relation, how it stands to the target, and a warning where noise drowns all else."""
+    """The cost in words: one line per relation, how it stands to the target, and a warning where noise drowns all else.
+
+    Without a δ there is no ε to state, and the warning stands alone.
+    """
+    if plan.target.delta is None:
+        return doubts(plan)
     private = [phase for phase in plan.phases if phase.private]
     unit: str = private[0].unit if private else "record"
     if any(isinstance(phase.rule, SelectiveState) for phase in private) or plan.free:
@@ -31,7 +37,8 @@ def spent(plan: Plan) -> list[str]:
     for relation, what in _CHANGES[unit]:
         epsilon = planned_epsilon(plan, relation)
         said = what.format(k=plan.group)
-        lines.append(f"{relation} ({said}): ε = {epsilon:.3f} at δ = {plan.target.delta:g}, unit {_UNITS[unit]}")
+        number = "∞" if epsilon is None or isinf(epsilon) else f"{epsilon:.3f}"
+        lines.append(f"{relation} ({said}): ε = {number} at δ = {plan.target.delta:g}, unit {_UNITS[unit]}")
     planned, sigmas = planned_epsilon(plan), [phase.noise for phase in plan.phases if phase.private]
     if plan.target.epsilon is not None and planned is not None:
         lines.append(against_target(plan.target.epsilon, planned, sigmas))

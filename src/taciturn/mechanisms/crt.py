@@ -15,7 +15,7 @@ from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
 from taciturn.privacy.claims import Phases, merged
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import PRIVATE_RECORD, RECORD, confidentiality, nothing, record_privacy
+from taciturn.privacy.statements import PRIVATE_RECORD, RECORD, confidentiality, no_record_privacy, record_privacy
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import Fill, Part, Phase, Plain, Plan, Poisson, Shuffle, Target, epoch_steps
 
@@ -80,6 +80,6 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     unit = RECORD if evidence.all_private else PRIVATE_RECORD
     if evidence.skeletons:
         why = "the skeletons of private records are trained on without noise, so a record's presence may show"
-        yield nothing("dp", unit, "add-remove", evidence, why)
+        yield from no_record_privacy(evidence, unit, why)
     else:
         yield from record_privacy(merged(phases), evidence, unit)

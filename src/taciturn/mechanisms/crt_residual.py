@@ -28,7 +28,7 @@ from taciturn.privacy.statements import (
     WHOLE,
     alignment,
     confidentiality,
-    nothing,
+    no_record_privacy,
     settle,
 )
 from taciturn.screening.screened import ScreenedCorpus
@@ -95,5 +95,11 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
         "confidentiality", ALONE, "substitution", profile.epsilon(evidence.delta), evidence.delta,
         "residuals (guarantees.md §3.5)", assumptions, evidence, reason=profile.reason, order_matters=True,
     )  # fmt: skip
+    if size := evidence.records_per_user:  # each of them goes from a vector to nothing, as a removed record does
+        yield settle(
+            "group-confidentiality", f"all such secrets of one user in at most {size} records", "substitution",
+            profile.for_group(size).epsilon(evidence.delta), evidence.delta, "residuals (guarantees.md §3.5)", assumptions,
+            evidence, detail={"k": float(size)}, reason=profile.reason, order_matters=True,
+        )  # fmt: skip
     why = "the skeletons of private records are trained on without noise, so a record's presence may show"
-    yield nothing("dp", PRIVATE_RECORD, "add-remove", evidence, why)
+    yield from no_record_privacy(evidence, PRIVATE_RECORD, why)

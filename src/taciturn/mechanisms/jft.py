@@ -38,6 +38,7 @@ from taciturn.privacy.statements import (
     grouped,
     labelled_sample,
     miss_rates,
+    no_record_privacy,
     nothing,
     record_privacy,
     settle,
@@ -136,6 +137,9 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
         "sdp", DETECTED, "substitution", detected.epsilon(evidence.delta), evidence.delta,
         "JFT Theorem 1, by substitution (guarantees.md §4.1)", (*base, STABLE), evidence, reason=detected.reason,
     )  # fmt: skip
+    if size := evidence.records_per_user:
+        unit = f"all secrets of one user that the policy detects, in at most {size} records"
+        yield grouped(detected, evidence, (*base, STABLE), unit, size)
     if missed.reason is not None:
         why = "what the policy misses was trained on without noise in the first phase"
         yield nothing("sdp", MISSED, "substitution", evidence, why, miss_rates(evidence))
@@ -152,13 +156,15 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
         for name, size in evidence.groups:
             unit = f"the secrets of group '{name}' in {size} records"
             yield grouped(missed, evidence, covered, unit, size)
+        if most := evidence.records_per_user:
+            yield grouped(missed, evidence, covered, f"all secrets of one user, in at most {most} records", most)
     if evidence.screened is not None:
         yield _screened(detected, missed, evidence.screened, evidence, (*base, STABLE))
     if not plain or missed.reason is not None:
         yield from _averaged(first, second, evidence, (*base, STABLE))
     if plain:
         why = "redacted records are trained on without noise, so a record's presence may show"
-        yield nothing("dp", RECORD, "add-remove", evidence, why)
+        yield from no_record_privacy(evidence, RECORD, why)
     else:
         yield from record_privacy(merged(phases), evidence, RECORD)
 

@@ -14,6 +14,9 @@ from taciturn.mechanisms.registry import guarantees, mechanism
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.history import own
+from taciturn.privacy.selection import Runs
+from taciturn.privacy.together import together
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import Plan, Seeds, Target
 
@@ -41,6 +44,13 @@ def promised(config: RunConfig, plan: Plan, screened: ScreenedCorpus) -> list[Gu
     """What a certificate will say if ``plan`` is run as it is."""
     phases = {phase.name: {phase.event: plan.steps_of(phase)} for phase in plan.phases}
     return guarantees(plan.mechanism, phases, evidence_of(config, plan, screened))
+
+
+def if_chosen(config: RunConfig, plan: Plan, screened: ScreenedCorpus, runs: Runs) -> list[Guarantee]:
+    """What a certificate will say of a run of ``plan`` that is the best of ``runs`` many like it."""
+    phases = {phase.name: {phase.event: plan.steps_of(phase)} for phase in plan.phases}
+    evidence = evidence_of(config, plan, screened)
+    return together(own(plan.to_json(), phases, evidence.seeded_noise), evidence.delta, runs)
 
 
 def evidence_of(config: RunConfig, plan: Plan, screened: ScreenedCorpus) -> Evidence:

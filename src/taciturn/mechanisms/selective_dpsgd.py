@@ -16,7 +16,7 @@ from taciturn.mechanisms.config import OptimiserConfig, Strict
 from taciturn.privacy.claims import Phases, merged, spent
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.selective import SelectiveGaussian, balanced, calibrated
+from taciturn.privacy.selective import Selective, SelectiveGaussian, balanced, calibrated
 from taciturn.privacy.statements import (
     CONSTANTS,
     DETECTED,
@@ -27,6 +27,7 @@ from taciturn.privacy.statements import (
     STABLE,
     alignment,
     miss_rates,
+    no_record_privacy,
     nothing,
     settle,
 )
@@ -101,7 +102,17 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
         "parameter and state noise composed, without amplification (guarantees.md §4.2)",
         (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence)), evidence, detail=detail, reason=unsure,
     )  # fmt: skip
+    steps = [
+        Selective(e, n, evidence.records_per_user or 1) for e, n in counts.items() if isinstance(e, SelectiveGaussian)
+    ]
+    if (size := evidence.records_per_user) and len(steps) == 1:
+        yield settle(
+            "group-confidentiality", f"all secrets of one user that the policy detects, in at most {size} records",
+            "substitution", steps[0].epsilon(evidence.delta), evidence.delta,
+            "parameter and state noise of k records composed (guarantees.md §4.2)",
+            (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence)), evidence, detail={"k": float(size)}, reason=unsure,
+        )  # fmt: skip
     why = "what the policy misses was trained on without noise"
     yield nothing("sdp", MISSED, "substitution", evidence, why, miss_rates(evidence))
     why = "public tokens are trained on without noise, so a record's presence may show"
-    yield nothing("dp", RECORD, "add-remove", evidence, why)
+    yield from no_record_privacy(evidence, RECORD, why)

@@ -18,19 +18,16 @@ from importlib.metadata import version
 
 import numpy as np
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
-from scipy.optimize import brentq
 
 from taciturn.errors import UsageError, nearest
+from taciturn.privacy import grids
 from taciturn.privacy.events import RELATIONS, Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation
+from taciturn.privacy.grids import COMPOSED, FINEST, ORDERS, SHARP
 from taciturn.privacy.pairs import Grid, discretise, dominating, loss_range
 
 Counts = tuple[tuple[PoissonGaussian, int], ...]
 
-_TAIL = 1e-6  # share of δ spent on cut tails
 _CELLS = 1 << 17  # most cells of one step
-_COMPOSED = 1 << 20  # most cells of the composition; beyond, the moment bound answers alone
-_FINEST = 1e-7  # ε below this is reported as an upper bound, not resolved further
-_ORDERS = np.geomspace(1e-4, 1e9, 105)
 
 
 def accountant_name() -> str:
@@ -118,28 +115,14 @@ def _group(group: int) -> int:
     return group
 
 
-def _cut(profile: Profile, delta: float) -> float:
-    """Tail mass per step that may be cut when the answer is wanted at ``delta``."""
-    return max(delta * _TAIL / profile.steps, 1e-280)
-
-
-def _rounding(steps: int) -> float:
-    """Generous bound on what the transforms of a ``steps``-fold composition can misplace.
-
-    A transform of 2^20 cells is off by a few times 20·u (u = 2^-53) relative to its norm, raising it to the power T
-    multiplies that by T, and Parseval carries it to the mass.
-    """
-    return steps * 2.0**-46
-
-
 def _directions(profile: Profile, width: float, cut: float) -> list[list[tuple[Grid, int]]]:
     """For each direction (removal, addition; or the symmetric one) the grids of all events with their counts."""
-    grids = [
+    each_event = [
         ([discretise(pair, width, cut) for pair in dominating(event, profile.relation, profile.group, cut)], count)
         for event, count in profile.counts
     ]
-    directions = max(len(each) for each, _ in grids)
-    return [[(each[min(d, len(each) - 1)], count) for each, count in grids] for d in range(directions)]
+    directions = max(len(each) for each, _ in each_event)
+    return [[(each[min(d, len(each) - 1)], count) for each, count in each_event] for d in range(directions)]
 
 
 @lru_cache(maxsize=256)
@@ -157,13 +140,14 @@ def _loss_span(profile: Profile, cut: float) -> float:
 def _distribution(profile: Profile, width: float, cut: float) -> tuple[PrivacyLossDistribution, float]:
     """The composed loss distribution, and by how much its losses may be too small."""
     composed, drifts = [], []
-    for grids in _directions(profile, width, cut):
+    for side in _directions(profile, width, cut):
         total = None
         drift = 0.0
-        for grid, count in grids:
+        for grid, count in side:
             step = grid.pmf()
-            many = step if count == 1 else step.self_compose(count, tail_mass_truncation=max(cut, 1e-18) * count)
-            total = many if total is None else total.compose(many, tail_mass_truncation=max(cut, 1e-18) * count)
+            truncated = grids.truncation(cut, count)
+            many = step if count == 1 else step.self_compose(count, tail_mass_truncation=truncated)
+            total = many if total is None else total.compose(many, tail_mass_truncation=truncated)
             drift += grid.drift * count
         composed.append(total)
         drifts.append(drift)
@@ -172,37 +156,28 @@ def _distribution(profile: Profile, width: float, cut: float) -> tuple[PrivacyLo
 
 @lru_cache(maxsize=64)
 def _moments(profile: Profile, width: float, cut: float) -> tuple[np.ndarray, float]:
-    """Per direction the composed log-moments at ``_ORDERS`` (worst of both), and the composed mass at +∞."""
+    """Per direction the composed log-moments at ``ORDERS`` (worst of both), and the composed mass at +∞."""
     logs, lost = [], []
-    for grids in _directions(profile, width, cut):
-        logs.append(
-            np.sum([count * (grid.log_moments(_ORDERS) + _ORDERS * grid.drift) for grid, count in grids], axis=0)
-        )
-        lost.append(-math.expm1(sum(count * math.log1p(-min(grid.infinity, 0.5)) for grid, count in grids)))
+    for side in _directions(profile, width, cut):
+        logs.append(np.sum([count * (grid.log_moments(ORDERS) + ORDERS * grid.drift) for grid, count in side], axis=0))
+        lost.append(-math.expm1(sum(count * math.log1p(-min(grid.infinity, 0.5)) for grid, count in side)))
     return np.max(logs, axis=0), max(lost)
 
 
-# (1 − e^{−y})₊ ≤ e^{θy}·θ^θ/(1+θ)^{1+θ}: the sharp constant between a moment and a hockey-stick divergence.
-_SHARP = _ORDERS * np.log(_ORDERS) - (1 + _ORDERS) * np.log1p(_ORDERS)
-
-
 def _moment_epsilon(profile: Profile, delta: float, width: float, cut: float) -> float:
-    logs, lost = _moments(profile, width, cut)
-    if lost >= delta:
-        return math.inf
-    return max(0.0, float(np.min((logs + _SHARP - math.log(delta - lost)) / _ORDERS)))
+    return grids.moment_epsilon(*_moments(profile, width, cut), delta)
 
 
 def _moment_delta(profile: Profile, epsilon: float, width: float, cut: float) -> float:
     logs, lost = _moments(profile, width, cut)
-    return min(1.0, lost + math.exp(min(0.0, float(np.min(logs + _SHARP - _ORDERS * epsilon)))))
+    return min(1.0, lost + math.exp(min(0.0, float(np.min(logs + SHARP - ORDERS * epsilon)))))
 
 
 def _total_variation(profile: Profile, width: float, cut: float) -> float:
     """Sum over steps of δ(0), which bounds the composed δ(0); 0 is a grid point, where the grid is exact."""
     return max(
-        sum(count * float(grid.pmf().get_delta_for_epsilon(-grid.drift)) for grid, count in grids)
-        for grids in _directions(profile, width, cut)
+        sum(count * float(grid.pmf().get_delta_for_epsilon(-grid.drift)) for grid, count in side)
+        for side in _directions(profile, width, cut)
     )
 
 
@@ -210,42 +185,25 @@ def _total_variation(profile: Profile, width: float, cut: float) -> float:
 def _spread(profile: Profile, width: float, cut: float) -> float:
     """Standard deviation of the composed loss as a grid of this width sees it (a coarse grid sees more)."""
     return max(
-        math.sqrt(sum(count * grid.variance() for grid, count in grids)) for grids in _directions(profile, width, cut)
+        math.sqrt(sum(count * grid.variance() for grid, count in side)) for side in _directions(profile, width, cut)
     )
 
 
 def _fits(profile: Profile, width: float, cut: float) -> bool:
-    """Whether dp_accounting's windows for these compositions stay within ``_COMPOSED`` cells.
-
-    It cuts by Chernoff bounds of orders ±1/range … ±20/range; four of them tell how wide that will be.
-    """
-    for grids in _directions(profile, width, cut):
-        cells = 0.0
-        for grid, count in grids:
-            orders = np.array([1.0, 5.0, 20.0]) / (len(grid.probs) * width)
-            need = math.log(2 / (max(cut, 1e-18) * count))
-            above = np.min((count * grid.log_moments(orders) + need) / orders)
-            below = np.min((count * grid.log_moments(-orders) + need) / orders)
-            cells += min(float(above + below) / width, float(count * len(grid.probs)))
-        if cells > _COMPOSED:
-            return False
-    return True
+    """Whether dp_accounting's windows for these compositions stay within ``COMPOSED`` cells."""
+    return all(
+        sum(grids.cells(grid, count, cut) for grid, count in side) <= COMPOSED
+        for side in _directions(profile, width, cut)
+    )
 
 
 def _width(profile: Profile, scale: float, spread: float, cut: float) -> float:
-    """Grid width (a power of two, so that grid points are exact) for an ε near ``scale``.
-
-    Rounding to the grid adds variance ≤ width²/4 and mean ≤ width²/8 a step. Both must stay small, the first against
-    the composed loss's variance (at least (scale/5)², as ε is a few deviations), the second against scale.
-    """
-    scale = min(max(scale, _FINEST), 1e9)
-    wanted = 0.028 / math.sqrt(profile.steps) * min(math.sqrt(scale), max(scale / 5, min(spread, 1.0)))
-    return float(2.0 ** math.floor(math.log2(max(wanted, _loss_span(profile, cut) / _CELLS))))
+    return grids.width(profile.steps, scale, spread, _loss_span(profile, cut), _CELLS)
 
 
 def _first_guess(profile: Profile, delta: float, cut: float) -> tuple[float, float]:
     """A moment bound on a coarse grid: certified, often within a third; and that grid's width."""
-    width = float(2.0 ** math.ceil(math.log2(max(_loss_span(profile, cut), _FINEST) / 4096)))
+    width = grids.coarse_width(_loss_span(profile, cut))
     return _moment_epsilon(profile, delta, width, cut), width
 
 
@@ -261,37 +219,13 @@ def _settled_width(profile: Profile, delta: float, cut: float) -> float:
     return width
 
 
-def _invert(distribution: PrivacyLossDistribution, delta: float, high: float) -> float:
-    """Smallest ε, to 1e-8 of ``high`` and on the safe side, with δ(ε) ≤ ``delta``; ∞ if none up to 16 × ``high``.
-
-    dp_accounting's own inverse walks the cells in Python; this asks for δ a dozen times.
-    """
-
-    def excess(epsilon: float) -> float:
-        return math.log(max(float(distribution.get_delta_for_epsilon(epsilon)), 1e-300) / delta)
-
-    if excess(0.0) <= 0:
-        return 0.0
-    high = min(max(high, _FINEST), 1e12)
-    for _ in range(5):
-        if excess(high) <= 0:
-            break
-        high *= 2
-    else:
-        return math.inf
-    root = float(brentq(excess, 0.0, high, xtol=1e-9 * high, rtol=1e-9))
-    while excess(root) > 0:
-        root += 1e-8 * high
-    return root
-
-
 @lru_cache(maxsize=4096)
 def _epsilon(profile: Profile, delta: float) -> float:
-    cut = _cut(profile, delta)
+    cut = grids.cut(delta, profile.steps)
     best, width = _first_guess(profile, delta, cut)
     if _total_variation(profile, width, cut) <= delta:
         return 0.0
-    room = delta - _rounding(profile.steps)
+    room = delta - grids.rounding(profile.steps)
     tried = math.inf
     for _ in range(6):
         width = min(width, _width(profile, best, _spread(profile, width, cut), cut))
@@ -304,20 +238,20 @@ def _epsilon(profile: Profile, delta: float) -> float:
             found = _moment_epsilon(profile, delta, width, cut)
         if composes:
             distribution, drift = _distribution(profile, width, cut)
-            found = min(found, _invert(distribution, room, best) + drift)
+            found = min(found, grids.invert(distribution.get_delta_for_epsilon, room, best) + drift)
         best = min(best, found)
-        if best <= _FINEST:
+        if best <= FINEST:
             break
     return best
 
 
 @lru_cache(maxsize=4096)
 def _delta(profile: Profile, epsilon: float) -> float:
-    slack = _rounding(profile.steps)
+    slack = grids.rounding(profile.steps)
     wanted = 1e-6
     best = 1.0
     while True:
-        cut = _cut(profile, wanted)
+        cut = grids.cut(wanted, profile.steps)
         width = _settled_width(profile, wanted, cut)
         if not _fits(profile, width, cut):
             break

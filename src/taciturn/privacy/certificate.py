@@ -26,15 +26,18 @@ from taciturn.privacy.claims import Claims, spent_of
 from taciturn.privacy.events import from_json as event_from_json
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee, from_number, to_number
-from taciturn.privacy.history import beside
 from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.release import RELEASE, against_release, over_target
+from taciturn.privacy.together import beside
 
 PLAN, EVIDENCE, LEDGER, CERTIFICATE, MODEL = "plan.json", "evidence.json", "ledger.jsonl", "certificate.json", "model"
 
 
 class Certificate(BaseModel):
     """What ``certificate.json`` holds. ``guarantees`` are :class:`Guarantee` objects as JSON, ``words`` say them.
-    ``other_runs``: what is known of other runs on the corpus, which the guarantees do not count."""
+    ``other_runs``: what is known of other runs on the corpus, and by what means it counts them; the guarantees do not.
+    ``release``: whether the model may be handed out on the strength of this certificate alone; if not, ``reasons``.
+    ``not_covered``: what the certificate promises nothing about, with why, whatever ``release`` is."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True, strict=True)
 
@@ -57,8 +60,9 @@ class Certificate(BaseModel):
     weights_digest: dict[str, str]
     other_runs: dict[str, Any]
     seeded_noise: bool
-    release: bool
-    reasons: list[str]
+    release: bool = Field(description=RELEASE)
+    reasons: list[str] = Field(description="why release is false; empty if it is true")
+    not_covered: list[str] = Field(description="what this certificate promises nothing about (status none), and why")
     digest: str
 
     def statements(self) -> list[Guarantee]:
@@ -118,7 +122,8 @@ def recompute(folder: Path, claims: Claims) -> dict[str, Any]:
     statements = claims(mechanism, ledger.by_phase(), evidence)
     delta = float(target["delta"]) if target else evidence.delta
     epsilon = spent_of(plan, ledger.counts(), delta)
-    reasons = _reasons_against_release(statements, evidence, target, epsilon)
+    others = beside(plan, ledger.by_phase(), evidence, delta)
+    reasons = [*against_release(statements, evidence), *over_target(target, relation, epsilon, others)]
     return {
         "mechanism": mechanism,
         "guarantees": [each.to_json() for each in statements],
@@ -134,10 +139,11 @@ def recompute(folder: Path, claims: Claims) -> dict[str, Any]:
         "corpus_key": _field(plan, "corpus_key"),
         "corpus_counts": dict(evidence.counts),
         "weights_digest": weights_digest(folder) or {},
-        "other_runs": beside(plan, ledger.by_phase(), evidence, delta),
+        "other_runs": others,
         "seeded_noise": seeded,
         "release": not reasons,
         "reasons": reasons,
+        "not_covered": [f"{each.unit} ({each.notion}): {each.reason}" for each in statements if each.status == "none"],
     }
 
 
@@ -154,21 +160,6 @@ def off_plan(plan: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str, st
     for name in ledger.phases().keys() - {phase["name"] for phase in phases}:
         gaps.append((f"phase {name}", "no such phase", f"{ledger.phases()[name]} steps"))
     return gaps
-
-
-def _reasons_against_release(
-    statements: list[Guarantee], evidence: Evidence, target: Mapping[str, float] | None, epsilon: float
-) -> list[str]:
-    reasons = list(evidence.preprocessing)
-    if evidence.seeded_noise:
-        reasons.append("not for release: noise or sampling coins came from a stored seed, so they can be subtracted")
-    if evidence.dial is not None and evidence.dial > 0:
-        reasons.append("an experiment: the policy was made to miss a share of the secrets on purpose")
-    if not any(each.status in ("proved", "conditional") and each.finite for each in statements):
-        reasons.append("nothing is guaranteed")
-    if target and epsilon > target["epsilon"]:
-        reasons.append("more was spent than the plan's target")
-    return reasons
 
 
 def weights_digest(folder: Path) -> dict[str, str] | None:

@@ -41,9 +41,11 @@ def spent(counts: Counts, relation: Relation, delta: float, group: int = 1, free
     """ε of everything the ledger holds, at ``delta``, when ``group`` units change at once; what a target is compared with.
 
     free: further parts that are the same in both worlds of what the target is about (jft: redacted text, for a secret that
-    the policy detects).
+    the policy detects). A skeleton goes with its record, whatever the secret: by add and remove it is not free.
     """
     paid = {e: n for e, n in counts.items() if not (isinstance(e, NonPrivate) and set(e.reads) <= {*FREE, *free})}
+    if relation == "add-remove" and any(n and isinstance(e, NonPrivate) and e.shows_records for e, n in counts.items()):
+        return inf
     if any(isinstance(event, TwoLevelGaussian | SelectiveGaussian) for event in paid):
         return law_epsilon(paid, delta)
     return compose(paid, relation, group).epsilon(delta)

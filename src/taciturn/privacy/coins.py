@@ -11,23 +11,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 import numpy as np
 from dp_accounting.pld.pld_pmf import PLDPmf
-from scipy.optimize import brentq
 
 from taciturn.errors import UsageError
+from taciturn.privacy import grids
+from taciturn.privacy.grids import COMPOSED, FINEST, ORDERS
 from taciturn.privacy.pairs import Array, Grid, Mixture, Pair, discretise, loss_range
 
-_TAIL = 1e-6  # share of δ spent on cut tails
 _CELLS = 1 << 16  # most cells of one step
-_COMPOSED = 1 << 20  # most cells of the composition; beyond, the moment bound answers alone
-_FINEST = 1e-7  # ε below this is an upper bound, not resolved further
-_ORDERS = np.geomspace(1e-4, 1e9, 105)
-# (1 − e^{−y})₊ ≤ e^{θy}·θ^θ/(1+θ)^{1+θ}: the sharp constant between a moment and a hockey-stick divergence.
-_SHARP = _ORDERS * np.log(_ORDERS) - (1 + _ORDERS) * np.log1p(_ORDERS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,90 +68,61 @@ def convolve(first: Mixture, second: Mixture) -> Mixture:
 
 def average(side: Side, width: float, tail: float) -> Grid:
     """Σ_j Pr(j)·PLD_j on the multiples of ``width``."""
-    grids = [(weight, discretise(pair, width, tail)) for weight, pair in side.outcomes]
-    low = min(grid.low for _, grid in grids)
-    probs = np.zeros(max(grid.low + len(grid.probs) for _, grid in grids) - low)
-    for weight, grid in grids:
+    parts = [(weight, discretise(pair, width, tail)) for weight, pair in side.outcomes]
+    low = min(grid.low for _, grid in parts)
+    probs = np.zeros(max(grid.low + len(grid.probs) for _, grid in parts) - low)
+    for weight, grid in parts:
         probs[grid.low - low : grid.low - low + len(grid.probs)] += weight * grid.probs
-    infinity = side.dropped + sum(weight * grid.infinity for weight, grid in grids)
-    return Grid(width, low, probs, infinity, max(grid.drift for _, grid in grids))
+    infinity = side.dropped + sum(weight * grid.infinity for weight, grid in parts)
+    return Grid(width, low, probs, infinity, max(grid.drift for _, grid in parts))
 
 
-def _moment_epsilon(grids: list[Grid], steps: int, delta: float) -> float:
-    """Certified without any transform, often within a third of the truth."""
-    worst = 0.0
-    for grid in grids:
-        lost = -math.expm1(steps * math.log1p(-min(grid.infinity, 0.5)))
-        if lost >= delta:
-            return math.inf
-        logs = steps * (grid.log_moments(_ORDERS) + _ORDERS * grid.drift)
-        worst = max(worst, float(np.min((logs + _SHARP - math.log(delta - lost)) / _ORDERS)))
-    return worst
+def _moment_epsilon(sides: list[Grid], steps: int, delta: float) -> float:
+    """Certified without any transform, the worse of the directions."""
+    return max(
+        grids.moment_epsilon(
+            steps * (each.log_moments(ORDERS) + ORDERS * each.drift), grids.lost(each.infinity, steps), delta
+        )
+        for each in sides
+    )
 
 
-def _fits(grid: Grid, steps: int, cut: float) -> bool:
-    """Whether dp_accounting's window (Chernoff, orders ±1/range … ±20/range) stays within ``_COMPOSED`` cells."""
-    orders = np.array([1.0, 5.0, 20.0]) / (len(grid.probs) * grid.width)
-    need = math.log(2 / (max(cut, 1e-18) * steps))
-    above = np.min((steps * grid.log_moments(orders) + need) / orders)
-    below = np.min((steps * grid.log_moments(-orders) + need) / orders)
-    return min(float(above + below) / grid.width, float(steps * len(grid.probs))) <= _COMPOSED
+def _worst(composed: list[PLDPmf], epsilon: float) -> float:
+    """δ at ``epsilon`` of the worse direction."""
+    return max(float(each.get_delta_for_epsilon(epsilon)) for each in composed)
 
 
-def _width(grids: list[Grid], span: float, steps: int, scale: float) -> float:
-    """Grid width (a power of two) for an ε near ``scale``; the reasons are accountant.py's."""
-    spread = max(math.sqrt(steps * grid.variance()) for grid in grids)
-    scale = min(max(scale, _FINEST), 1e9)
-    wanted = 0.028 / math.sqrt(steps) * min(math.sqrt(scale), max(scale / 5, min(spread, 1.0)))
-    return float(2.0 ** math.floor(math.log2(max(wanted, span / _CELLS))))
-
-
-def _invert(composed: list[PLDPmf], delta: float, high: float) -> float:
-    """Smallest ε, to 1e-8 of ``high`` and on the safe side, with δ(ε) ≤ ``delta`` in every direction."""
-
-    def excess(epsilon: float) -> float:
-        worst = max(float(each.get_delta_for_epsilon(epsilon)) for each in composed)
-        return math.log(max(worst, 1e-300) / delta)
-
-    if excess(0.0) <= 0:
-        return 0.0
-    high = min(max(high, _FINEST), 1e12)
-    while excess(high) > 0:
-        high *= 2
-        if high > 1e13:
-            return math.inf
-    root = float(brentq(excess, 0.0, high, xtol=1e-9 * high, rtol=1e-9))
-    while excess(root) > 0:
-        root += 1e-8 * high
-    return root
+def _width(made: list[Grid], span: float, steps: int, scale: float) -> float:
+    return grids.width(steps, scale, max(math.sqrt(steps * grid.variance()) for grid in made), span, _CELLS)
 
 
 @lru_cache(maxsize=1024)
 def _epsilon(law: Law, delta: float) -> float:
     steps = law.steps
-    cut = max(delta * _TAIL / steps, 1e-280)
+    cut = grids.cut(delta, steps)
     sides = law.sides(cut)
     ends = [loss_range(pair, cut) for side in sides for _, pair in side.outcomes]
     span = max(high for _, high in ends) - min(low for low, _ in ends)
 
-    width = float(2.0 ** math.ceil(math.log2(max(span, _FINEST) / 4096)))
-    grids = [average(side, width, cut) for side in sides]
-    best, tried = _moment_epsilon(grids, steps, delta), math.inf
-    room = delta - steps * 2.0**-46  # what the transforms can misplace; see accountant._rounding
+    width = grids.coarse_width(span)
+    made = [average(side, width, cut) for side in sides]
+    best, tried = _moment_epsilon(made, steps, delta), math.inf
+    room = delta - grids.rounding(steps)
     for _ in range(6):
-        finer = min(width, _width(grids, span, steps, best))
+        finer = min(width, _width(made, span, steps, best))
         if finer >= tried:
             break
         if finer < width:
-            grids = [average(side, finer, cut) for side in sides]
+            made = [average(side, finer, cut) for side in sides]
         width = tried = finer
-        if room > delta / 2 and all(_fits(grid, steps, cut) for grid in grids):
-            truncation = max(cut, 1e-18) * steps
-            composed = [grid.pmf().self_compose(steps, tail_mass_truncation=truncation) for grid in grids]
-            best = min(best, _invert(composed, room, best) + steps * max(grid.drift for grid in grids))
+        if room > delta / 2 and all(grids.cells(grid, steps, cut) <= COMPOSED for grid in made):
+            truncated = grids.truncation(cut, steps)
+            composed = [grid.pmf().self_compose(steps, tail_mass_truncation=truncated) for grid in made]
+            found = grids.invert(partial(_worst, composed), room, best)
+            best = min(best, found + steps * max(grid.drift for grid in made))
         else:
-            best = min(best, _moment_epsilon(grids, steps, delta))
-        if best <= _FINEST:
+            best = min(best, _moment_epsilon(made, steps, delta))
+        if best <= FINEST:
             break
     return best
 

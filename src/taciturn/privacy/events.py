@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any, ClassVar, Literal, get_args
 
 from taciturn.errors import GuaranteeError, UsageError, nearest
 from taciturn.privacy.selective import SelectiveGaussian
@@ -90,14 +90,15 @@ class TwoLevelGaussian:
     users_per_entity: int
     units_per_user_entity: int
     noise_multiplier: float
+    _LEAST: ClassVar[int] = 1
 
     def __post_init__(self) -> None:
         for rate in (self.user_rate, self.entity_rate):
             PoissonGaussian(rate, self.noise_multiplier)
         for name in ("units_per_user", "users_per_entity", "units_per_user_entity"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise UsageError(f"TwoLevelGaussian {name}: expected a whole number ≥ 1, found {value!r}")
+            if isinstance(value, bool) or not isinstance(value, int) or value < self._LEAST:
+                raise UsageError(f"TwoLevelGaussian {name}: expected a whole number ≥ {self._LEAST}, found {value!r}")
 
     def to_json(self) -> dict[str, Any]:
         return {"event": "two-level-gaussian", **{name: getattr(self, name) for name in _TWO_LEVEL}}
@@ -128,6 +129,11 @@ class NonPrivate:
     def free(self) -> bool:
         """Whether only neighbour-invariant parts were read."""
         return set(self.reads) <= FREE
+
+    @property
+    def shows_records(self) -> bool:
+        """Whether more was read than public records, so that a record's presence may show (guarantees.md §3.1)."""
+        return self.reads != ("public",)
 
     def to_json(self) -> dict[str, Any]:
         return {"event": "non-private", "reads": list(self.reads)}

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal
 
 from taciturn.errors import DataError, UsageError, nearest
+from taciturn.privacy import tuning
 
 Unit = Literal["sentence", "turn", "document"]
 Order = Literal["redact-first", "as-published"]
@@ -41,7 +42,8 @@ class Evidence:
     units: numbers about what was drawn and clipped as one, where that is not a record: how many, where the corpus stands on
         the curve of UeDP, what caps dropped. ``selects``: a cap chose among units.
     other_runs, other_steps: how many other runs the corpus remembers, None if nobody knows, and their steps added up
-        (privacy/history.py).
+        (privacy/history.py). selection: the law of the number of runs that this one was chosen from, drawn beforehand; how
+        many they were is then in no file that is published.
     counts: the screened corpus's counts, repeated in the certificate.
     """
 
@@ -70,6 +72,7 @@ class Evidence:
     selects: bool = False
     other_runs: int | None = None
     other_steps: tuple[Mapping[str, Any], ...] = ()
+    selection: Mapping[str, str | float] | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -98,6 +101,12 @@ class Evidence:
             raise UsageError("evidence: group sizes and records_per_user cannot be negative")
         if (self.other_runs or 0) < 0 or (self.other_steps and not self.other_runs):
             raise UsageError("evidence: other_runs cannot be negative, and other_steps need other runs")
+        if self.selection is not None and self.other_runs is not None:
+            raise UsageError(
+                "evidence: the number of runs that one was chosen from is never told; expected other_runs none"
+            )
+        if self.selection is not None:
+            tuning.from_json(self.selection)
 
     @property
     def labels(self) -> bool:
@@ -110,6 +119,7 @@ class Evidence:
         value["groups"] = [list(each) for each in self.groups]
         value["preprocessing"] = list(self.preprocessing)
         value["other_steps"] = [dict(each) for each in self.other_steps]
+        value["selection"] = None if self.selection is None else dict(self.selection)
         value["counts"] = dict(self.counts)
         return value
 

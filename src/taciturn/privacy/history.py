@@ -1,7 +1,8 @@
-"""The runs made on one screened corpus, and what they spend together.
+"""The runs made on one screened corpus, as it remembers them; what they spend is in together.py.
 
     runs.jsonl in the corpus's folder, mode 0600      one line when a run begins, with all that its plan may spend,
-                                                      and one when it ends, with what its ledger holds; never text
+                                                      and one when it ends, with what its ledger holds; never text;
+                                                      before them, perhaps, how many runs were drawn to choose from
 
 A run that was killed has only its first line, so it counts as if it had run to its end: what is said of all runs together is
 never too small.
@@ -16,22 +17,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 import orjson
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from taciturn.errors import DataError, GuaranteeError
-from taciturn.privacy.accountant import accountant_name, compose
 from taciturn.privacy.claims import Phases
-from taciturn.privacy.events import FREE, Event, NonPrivate, PoissonGaussian, Relation, from_json
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Assumption, Guarantee, Notion
-from taciturn.privacy.statements import DETECTED, PRIVATE_RECORD, RECORD, SECRET
+from taciturn.privacy.events import Event, NonPrivate, Relation, from_json
 
 RUNS = "runs.jsonl"
-USER = "whether one user's records were there"
-THEOREM = "composition of dominating pairs (guarantees.md §1)"
-EACH = Assumption("what the certificate of each of these runs assumes holds", enforced=False)
-
-_MASKED: frozenset[str] = frozenset({"redacted", "removed"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +67,20 @@ class Line(BaseModel):
     phases: tuple[tuple[str, str, dict[str, Any], int], ...] = Field(default=())
 
 
+class Drawn(BaseModel):
+    """How many runs were drawn to choose the best from, and the law (tuning.py). The number is never published."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    format: Literal[1] = 1
+    drawn: dict[str, str | float]
+    runs: int = Field(ge=0)
+    date: str
+
+
+_LINES: TypeAdapter[Line | Drawn] = TypeAdapter(Line | Drawn)
+
+
 @dataclass(frozen=True, slots=True)
 class Recorded:
     """A run as the corpus remembers it: its last line, and what it paid (a run that never ended: all it may have)."""
@@ -87,8 +93,19 @@ class Recorded:
         """Steps with noise."""
         return sum(each.steps for each in self.paid if not isinstance(each.event, NonPrivate))
 
+    @property
+    def alike(self) -> tuple[Any, ...]:
+        """Equal for runs that cost the same: mechanism, noised steps, what was read plainly (not how often)."""
+        noised = frozenset(
+            (p.unit, p.event, p.steps, p.seeded) for p in self.paid if not isinstance(p.event, NonPrivate)
+        )
+        plain = frozenset(
+            part for p in self.paid if isinstance(p.event, NonPrivate) and p.steps for part in p.event.reads
+        )
+        return self.last.mechanism, self.last.relation, noised, plain
 
-def append(folder: Path, line: Line) -> None:
+
+def append(folder: Path, line: Line | Drawn) -> None:
     """Add a line to the history of the corpus in ``folder``. Raises OSError where it cannot be written."""
     data = orjson.dumps(line.model_dump(mode="json"), option=orjson.OPT_SORT_KEYS) + b"\n"
     descriptor = os.open(folder / RUNS, os.O_RDWR | os.O_APPEND | os.O_CREAT, 0o600)
@@ -102,20 +119,36 @@ def append(folder: Path, line: Line) -> None:
 
 def read(folder: Path) -> list[Recorded]:
     """The runs on the corpus in ``folder``, oldest first; none if it has no history. DataError names a line that is none."""
+    runs: dict[str, list[Line]] = {}
+    for line in _lines(folder):
+        if isinstance(line, Line):
+            runs.setdefault(line.key, []).append(line)
+    return [_settled(lines) for lines in runs.values()]
+
+
+def drawn(folder: Path) -> Drawn | None:
+    """The number of runs drawn for the corpus in ``folder``, None if there is none. DataError: after a run, or twice."""
+    lines = _lines(folder)
+    found = [(number, line) for number, line in enumerate(lines) if isinstance(line, Drawn)]
+    if len(found) > 1 or any(number for number, _ in found):
+        raise DataError(f"{RUNS}: a number of runs was drawn twice or after a run, so no law stands behind it")
+    return found[0][1] if found else None
+
+
+def _lines(folder: Path) -> list[Line | Drawn]:
     try:
         content = (folder / RUNS).read_bytes()
     except FileNotFoundError:
         return []
     except OSError as error:
         raise DataError(f"{RUNS}: cannot be read ({error.strerror})") from error
-    runs: dict[str, list[Line]] = {}
+    lines = []
     for number, text in enumerate(content.splitlines(), 1):
         try:
-            line = Line.model_validate_json(text)
+            lines.append(_LINES.validate_json(text))
         except ValidationError as error:
             raise DataError(f"{RUNS} line {number}: not a run as taciturn writes it; the history is damaged") from error
-        runs.setdefault(line.key, []).append(line)
-    return [_settled(lines) for lines in runs.values()]
+    return lines
 
 
 def _settled(lines: Sequence[Line]) -> Recorded:
@@ -148,78 +181,3 @@ def added(paid: Iterable[Paid]) -> list[Paid]:
         before = total[key].steps if key in total else 0
         total[key] = Paid(each.unit, each.event, before + each.steps, each.seeded)
     return [total[key] for key in sorted(total)]
-
-
-def together(paid: Sequence[Paid], delta: float) -> list[Guarantee]:
-    """What all these steps cost at ``delta``, one statement a relation.
-
-    A record that becomes another changes what one unit adds, whatever of record, residual or user is drawn; a record more or
-    less is a unit more or less only where records are drawn, a user only where users are. Other steps do not compose with
-    these here: the statement is then ``none`` and its reason lists them. Steps without noise count as in a certificate.
-    """
-    paid = [each for each in paid if each.steps]
-    plain = {part for each in paid if isinstance(each.event, NonPrivate) for part in each.event.reads}
-    units = {each.unit for each in paid if not isinstance(each.event, NonPrivate)}
-    made = [_total("confidentiality", SECRET, "substitution", paid, {"record", "residual", "user"}, FREE, delta)]
-    if plain & _MASKED:  # for a secret that the policy detects, redacted text is the same in both worlds
-        made.append(
-            _total("sdp", DETECTED, "substitution", paid, {"record", "residual", "user"}, FREE | _MASKED, delta)
-        )
-    one = PRIVATE_RECORD if plain else RECORD
-    made.append(_total("dp", one, "add-remove", paid, {"record"}, frozenset({"public"}), delta))
-    if "user" in units:
-        made.append(_total("user-dp", USER, "add-remove", paid, {"user"}, frozenset(), delta))
-    return made
-
-
-def _total(
-    notion: Notion,
-    unit: str,
-    relation: Relation,
-    paid: Sequence[Paid],
-    composing: set[str],
-    free: frozenset[str],
-    delta: float,
-) -> Guarantee:
-    counts: dict[Event, int] = {}
-    refused: list[str] = []
-    void: list[str] = []
-    for each in paid:
-        if isinstance(each.event, NonPrivate):
-            if not set(each.event.reads) <= free:
-                void.append(f"{each.steps} steps without noise read {', '.join(each.event.reads)}")
-            continue
-        if each.seeded:
-            void.append("noise or sampling coins of a run came from a stored seed")
-        if each.unit not in composing or not isinstance(each.event, PoissonGaussian):
-            kind = str(each.event.to_json()["event"])
-            refused.append(f"{each.steps} steps over units of the kind {each.unit} ({kind}) do not compose with it")
-        else:
-            counts[each.event] = counts.get(each.event, 0) + each.steps
-    reasons = list(dict.fromkeys([*void, *refused]))
-    if reasons:
-        return Guarantee(
-            notion, unit, relation, float("inf"), delta, "none", THEOREM, accountant_name(), reason="; ".join(reasons)
-        )  # fmt: skip
-    epsilon = compose(counts, relation).epsilon(delta)
-    return Guarantee(notion, unit, relation, epsilon, delta, "conditional", THEOREM, accountant_name(), (EACH,))
-
-
-def beside(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delta: float) -> dict[str, Any]:
-    """A certificate's ``other_runs``: how many are known, what they and this one spend together, and a sentence."""
-    alone = "Every guarantee here is about this run alone"
-    known = evidence.other_runs
-    if known is None:
-        words = f"{alone}; whether other runs were made on the same corpus is not known."
-        return {"known": None, "together": [], "words": words}
-    if not known:
-        return {"known": 0, "together": [], "words": f"{alone}; no other run on the same corpus is recorded."}
-    others = [Paid.from_json(each) for each in evidence.other_steps]
-    total = together(added([*own(plan, phases, evidence.seeded_noise), *others]), delta)
-    runs = "1 other run on the same corpus is" if known == 1 else f"{known} other runs on the same corpus are"
-    spent = "; ".join(each.label() for each in total)
-    words = (
-        f"{alone}; {runs} recorded (such as those that settings were tried in) and not counted in it. Together all "
-        f"{known + 1} spend: {spent}."
-    )
-    return {"known": known, "together": [each.to_json() for each in total], "words": words}

@@ -56,11 +56,18 @@ def certificate_schema() -> dict[str, Any]:
     fields["other_runs"] = {
         "type": "object",
         "properties": {
-            "known": {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}]},
+            "known": {
+                "anyOf": [{"type": "integer", "minimum": 0}, {"type": "null"}],
+                "description": "other runs recorded; null: not known, or, with counted_by selection, not told",
+            },
+            "counted_by": {
+                "enum": [None, "composition", "selection"],
+                "description": "how together counts the other runs; null: it does not. guarantees never count them",
+            },
             "together": listed,
             "words": {"type": "string"},
         },
-        "required": ["known", "together", "words"],
+        "required": ["counted_by", "known", "together", "words"],
         "additionalProperties": False,
     }
     fields["spent"] = {

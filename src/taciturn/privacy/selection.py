@@ -35,12 +35,15 @@ from taciturn.privacy.accountant import Profile, accountant_name
 from taciturn.privacy.guarantee import Assumption, Guarantee, Notion
 from taciturn.privacy.renyi import ORDERS, RenyiCurve, renyi
 
-ASSUMPTIONS = (
-    Assumption("the number of runs was drawn from the named law, before and independently of any result", False),
-    Assumption("hyperparameters of each run were drawn at random from a list fixed without private text", False),
-    Assumption("each run's score is public text's, or inside the run's own guarantee", False),
-    Assumption("only the best run was released or looked at: not the number of runs, not the other scores", False),
+NUMBER = Assumption("the number of runs was drawn from the named law, before and independently of any result", False)
+SETTINGS = Assumption(
+    "the settings of each run were drawn at random and afresh from one list, fixed without private text", False
 )
+SCORES = Assumption("each run's score is public text's, or inside the run's own guarantee", False)
+ONLY_THE_BEST = Assumption(
+    "only the run of the best score was released or looked at: not the number of runs, not the other scores", False
+)
+ASSUMPTIONS = (NUMBER, SETTINGS, SCORES, ONLY_THE_BEST)
 _REFINED = 3  # orders at which δ̂ is asked of the loss distribution
 
 
@@ -141,8 +144,8 @@ class Selected:
     runs: Runs
     profile: Profile
 
-    def guarantee(self, notion: Notion, unit: str) -> Guarantee:
-        """The statement; conditional, as only the person who tunes can keep what the theorem asks for."""
+    def guarantee(self, notion: Notion, unit: str, rests: tuple[Assumption, ...] = ASSUMPTIONS) -> Guarantee:
+        """The statement; conditional, as only the person who tunes can keep all that the theorem asks for."""
         theorem = "Theorem 6" if isinstance(self.runs, Poisson) else "Theorem 2"
         common = (notion, unit, self.profile.relation, self.epsilon, self.delta)
         detail = {"mean_runs": self.runs.mean, "single_run_epsilon": self.single}
@@ -150,8 +153,8 @@ class Selected:
         name = f"Rényi divergences by quadrature; {accountant_name()}"
         if math.isinf(self.epsilon):
             reason = self.profile.reason or "no order of the Rényi curve gives a finite ε"
-            return Guarantee(*common, "none", source, name, ASSUMPTIONS, reason, detail)
-        return Guarantee(*common, "conditional", source, name, ASSUMPTIONS, detail=detail)
+            return Guarantee(*common, "none", source, name, rests, reason, detail)
+        return Guarantee(*common, "conditional", source, name, rests, detail=detail)
 
 
 def select(profiles: Profile | Sequence[Profile], runs: Runs, delta: float) -> Selected:

@@ -77,28 +77,38 @@ class SelectiveGaussian:
 
 @dataclass(frozen=True, slots=True)
 class Selective:
-    """``steps`` equal steps, as a :class:`taciturn.privacy.coins.Law`."""
+    """``steps`` equal steps, as a :class:`taciturn.privacy.coins.Law`, for ``group`` records that change together.
+
+    Of the k records m ~ Bin(k, q) are drawn, which the attacker sees: their sum moves by 2mC at most, and each has up to R
+    noised states of its own, so a step is one Gaussian pair at 2·√(m²/σ² + mR/σ_h²).
+    """
 
     event: SelectiveGaussian
     steps: int
+    group: int = 1
 
     def __post_init__(self) -> None:
         if isinstance(self.steps, bool) or not isinstance(self.steps, int) or self.steps < 0:
             raise UsageError(f"steps: expected a whole number ≥ 0, found {self.steps!r}")
+        if isinstance(self.group, bool) or not isinstance(self.group, int) or self.group < 1:
+            raise UsageError(f"group: expected a whole number ≥ 1 of records, found {self.group!r}")
 
     def sides(self, tail: float) -> tuple[Side, ...]:
-        """One direction, as the other is its mirror: with the rate's chance a Gaussian pair, else nothing."""
-        del tail  # nothing is cut
+        """One direction, as the other is its mirror: for each number of records drawn a Gaussian pair, or nothing."""
         # Here, not above: pairs.py knows the events, and this module defines one of them.
         import numpy as np
 
         from taciturn.privacy.coins import Side
-        from taciturn.privacy.pairs import Mixture, Pair
+        from taciturn.privacy.pairs import Mixture, Pair, binomial
 
         at, nowhere = Mixture(np.ones(1), np.zeros(1)), Mixture(np.zeros(1), np.zeros(1))
-        drawn, sigma = self.event.rate, self.event.effective
-        outcomes = [(drawn, Pair(at, at, sigma)), (1 - drawn, Pair(nowhere, nowhere, sigma))]
-        return (Side(tuple(outcome for outcome in outcomes if outcome[0])),)
+        drawn, event = binomial(self.group, self.event.rate, tail), self.event
+        outcomes = []
+        for m, log_weight in zip(drawn.j.tolist(), drawn.log_weight.tolist(), strict=True):
+            spread = m * m / event.noise_multiplier**2 + m * event.runs / event.state_noise**2
+            pair = Pair(at, at, spread**-0.5) if m else Pair(nowhere, nowhere, 1.0)
+            outcomes.append((math.exp(log_weight), pair))
+        return (Side(tuple(outcomes), drawn.dropped),)
 
     def epsilon(self, delta: float) -> float:
         """Smallest certified ε at ``delta``, by substitution.

@@ -136,13 +136,27 @@ def record_privacy(counts: Counts, evidence: Evidence, unit: str) -> Iterator[Gu
         "dp", unit, "add-remove", epsilon, evidence.delta, theorem, assumptions, evidence, reason=profile.reason
     )
     size = evidence.records_per_user
-    if size and unit == RECORD:
-        group_unit = f"whether one user's records (at most {size}) were there"
+    if size:
+        group_unit = user_unit(unit, size)
         epsilon = profile.for_group(size).epsilon(evidence.delta)
         yield settle(
             "dp", group_unit, "add-remove", epsilon, evidence.delta, theorem, assumptions, evidence,
             detail={"k": float(size)}, reason=profile.reason,
         )  # fmt: skip
+
+
+def user_unit(unit: str, size: int) -> str:
+    """What stands beside a claim about one record, of the user who has most of them."""
+    rest = " (public records are not protected)" if unit == PRIVATE_RECORD else ""
+    where = " in the private part" if unit == PRIVATE_RECORD else ""
+    return f"whether one user's records (at most {size}{where}) were there{rest}"
+
+
+def no_record_privacy(evidence: Evidence, unit: str, why: str) -> Iterator[Guarantee]:
+    """Nothing about a record's presence, nor then about all records of a user."""
+    yield nothing("dp", unit, "add-remove", evidence, why)
+    if size := evidence.records_per_user:
+        yield nothing("dp", user_unit(unit, size), "add-remove", evidence, why, {"k": float(size)})
 
 
 def by_units(

@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from typing import ClassVar
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from taciturn.errors import GuaranteeError, UsageError
 from taciturn.privacy import coins
 from taciturn.privacy.accountant import Profile, compose
 from taciturn.privacy.coins import Side, convolve, merge
-from taciturn.privacy.events import PoissonGaussian
+from taciturn.privacy.events import PoissonGaussian, TwoLevelGaussian
 from taciturn.privacy.pairs import Mixture, Pair, binomial
 from taciturn.privacy.theorems import largest_group
 
@@ -146,8 +147,8 @@ def user_profile(rate: float, noise_multiplier: float, steps: int) -> Profile:
 
 
 @dataclass(frozen=True, slots=True)
-class TwoLevel:
-    """Two-level coins: a unit is used iff its user and all its entities are drawn.
+class TwoLevel(TwoLevelGaussian):
+    """``steps`` equal steps of two-level coins: a unit is used iff its user and all its entities are drawn.
 
     user_rate, entity_rate: q_u and q_e. units_per_user: at most M units of one user. users_per_entity: at most K
     other users hold an entity, each with at most ``units_per_user_entity`` = L units of it.
@@ -161,19 +162,12 @@ class TwoLevel:
     2.161
     """
 
-    user_rate: float
-    entity_rate: float
-    units_per_user: int
-    users_per_entity: int
-    units_per_user_entity: int
-    noise_multiplier: float
     steps: int
+    _LEAST: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
-        for rate in (self.user_rate, self.entity_rate):
-            PoissonGaussian(rate, self.noise_multiplier)
-        for name in ("units_per_user", "users_per_entity", "units_per_user_entity", "steps"):
-            _whole(name, getattr(self, name))
+        TwoLevelGaussian.__post_init__(self)  # a dataclass with slots is another class than the one super() means
+        _whole("steps", self.steps)
 
     def deleted(self, holders: int) -> Mixture:
         """Law of aM + bLj, the units a removal takes out of one step, given j = ``holders``."""

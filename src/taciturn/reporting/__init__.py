@@ -15,13 +15,14 @@ _WHERE = {
     "RunView": "taciturn.reporting.view",
     "data": "taciturn.reporting.content",
     "render": "taciturn.reporting.html",
+    "save": "taciturn.reporting.html",
     "write": "taciturn.reporting.html",
 }
-__all__ = ["RunView", "data", "render", "write"]
+__all__ = ["RunView", "data", "render", "save", "write"]
 
 if TYPE_CHECKING:
     from taciturn.reporting.content import data
-    from taciturn.reporting.html import render, write
+    from taciturn.reporting.html import render, save, write
     from taciturn.reporting.view import RunView
 
 

@@ -6,7 +6,8 @@ Only numbers and sentences of our own go in; no text of the corpus, no path, no 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -14,23 +15,49 @@ from taciturn.reporting import formats, summary
 from taciturn.reporting.view import RunView
 
 
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """What a model does: its name in words, the hub's name of its task, and the class of transformers that loads it."""
+
+    words: str
+    pipeline: str
+    loader: str
+
+
+CAUSAL = Kind("A language model", "text-generation", "AutoModelForCausalLM")
+MASKED = Kind("A masked language model", "fill-mask", "AutoModelForMaskedLM")
+CLASSIFIER = Kind("A text classifier", "text-classification", "AutoModelForSequenceClassification")
+_BY_TASK = {"classify": CLASSIFIER, "masked": MASKED}
+_MODULES = {"taciturn_lstm": "taciturn.models.lstm", "taciturn_awd_lstm": "taciturn.models.awd_lstm"}
+"""Architectures of our own, which transformers knows once their module is imported."""
+
+
+def kind_of(run: RunView, config: Mapping[str, Any]) -> Kind:
+    """By the class that the model was saved as (config.json), else by the task of the plan."""
+    name = str((config.get("architectures") or [""])[0])
+    if name:
+        return CLASSIFIER if "SequenceClassification" in name else MASKED if "MaskedLM" in name else CAUSAL
+    return _BY_TASK.get(str((run.plan.get("model") or {}).get("task")), CAUSAL)
+
+
 def write(folder: str | Path, run: RunView) -> Path:
     """Write ``README.md`` into the exported model's folder and return its path."""
     folder = Path(folder)
     config = folder / "config.json"
-    architecture = json.loads(config.read_text("utf-8")).get("model_type", "") if config.exists() else ""
     path = folder / "README.md"
-    path.write_text(render(run, architecture), encoding="utf-8", newline="\n")
+    text = render(run, json.loads(config.read_text("utf-8")) if config.exists() else {})
+    path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
-def render(run: RunView, architecture: str = "") -> str:
-    """The card as Markdown with the YAML head that model hubs read. architecture: ``model_type`` of the config."""
-    ours = architecture.startswith("taciturn")
+def render(run: RunView, config: Mapping[str, Any] | None = None) -> str:
+    """The card as Markdown with the YAML head that model hubs read. config: config.json of the model."""
+    config = run.model if config is None else config
+    kind, module = kind_of(run, config), _MODULES.get(str(config.get("model_type")))
     parts = [
-        _head(run),
+        _head(run, kind, ours=module is not None),
         f"# {_plain(run.name)}\n",
-        f"A language model trained with taciturn by {summary.method(run)}.\n",
+        f"{kind.words} trained with taciturn by {summary.method(run)}.\n",
         "## What is promised\n",
         *_claims(run),
         "## How well it predicts\n",
@@ -42,14 +69,14 @@ def render(run: RunView, architecture: str = "") -> str:
         "## Intended use and limits\n",
         _LIMITS,
         "## How to load it\n",
-        _load(ours),
+        _load(kind, module),
         "## How to check it\n",
         _VERIFY,
     ]
     return "\n".join(parts)
 
 
-def _head(run: RunView) -> str:
+def _head(run: RunView, kind: Kind, *, ours: bool) -> str:
     """YAML front matter. Strings are written as JSON, which is YAML too, so no name can break out of it."""
     base = str((run.plan.get("model") or {}).get("name") or "")
     tags = ["taciturn", "differential-privacy", "confidentiality"]
@@ -57,8 +84,8 @@ def _head(run: RunView) -> str:
         "---",
         "license: other",
         "license_name: unspecified",
-        "library_name: transformers",
-        "pipeline_tag: text-generation",
+        f"library_name: {'taciturn' if ours else 'transformers'}",
+        f"pipeline_tag: {kind.pipeline}",
     ]
     if _from_hub(base):
         lines.append(f"base_model: {json.dumps(base)}")
@@ -69,7 +96,7 @@ def _from_hub(name: str) -> bool:
     """Whether ``name`` looks like a hub name ("gpt2", "owner/model") rather than a kind of ours, a file or a folder."""
     return (
         bool(name)
-        and name != "lstm"
+        and name not in ("lstm", "awd-lstm")
         and not name.startswith((".", "/", "~"))
         and not name.endswith((".json", ".toml"))
         and not Path(name).exists()
@@ -172,11 +199,11 @@ each ε from the ledger of the run and compares the digests; it needs the run's 
 """
 
 
-def _load(ours: bool) -> str:
-    register = "import taciturn.models.lstm  # registers the architecture with the Auto classes\n" if ours else ""
+def _load(kind: Kind, module: str | None) -> str:
+    register = f"import {module}  # registers the architecture with the Auto classes\n" if module else ""
     return (
-        "```python\nfrom transformers import AutoModelForCausalLM, AutoTokenizer\n"
-        f'{register}\nmodel = AutoModelForCausalLM.from_pretrained("path/to/this/folder")\n'
+        f"```python\nfrom transformers import {kind.loader}, AutoTokenizer\n"
+        f'{register}\nmodel = {kind.loader}.from_pretrained("path/to/this/folder")\n'
         'tokenizer = AutoTokenizer.from_pretrained("path/to/this/folder")\n```\n'
     )
 

@@ -1,34 +1,91 @@
-"""ε as a function of δ and of the policy's miss rate, recomputed from a run's ledger."""
+"""ε as a function of δ, of how many change at once, and of the policy's miss rate, recomputed from a run's ledger."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from taciturn.privacy.accountant import Profile
-from taciturn.privacy.claims import Cost
+from taciturn.privacy.accountant import Profile, compose
+from taciturn.privacy.claims import Cost, spent
+from taciturn.privacy.events import Event, NonPrivate, Relation, TwoLevelGaussian
+from taciturn.privacy.selective import SelectiveGaussian
 from taciturn.privacy.theorems import bayesian
 
-DELTAS = tuple(10.0 ** (-k / 2) for k in range(4, 21))
-"""1e-2 down to 1e-10, two to a decade."""
+DELTAS = tuple(10.0**-k for k in range(2, 11))
+"""1e-2 down to 1e-10."""
 
-GAMMAS = tuple(10.0 ** (-k / 4) for k in range(13))
-"""1 down to 1e-3, four to a decade."""
+GAMMAS = (1.0, 0.5, 0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.002, 0.001)
+
+SIZES = (1, 2, 3, 5, 8, 12, 20, 32, 50, 80, 130, 200)
+"""How many change at once; a curve stops behind the first ε above ``ENOUGH``."""
+
+ENOUGH = 10.0
+"""An ε from which on almost nothing is excluded."""
 
 Points = list[tuple[float, float]]
 
 
-def epsilon_delta(cost: Cost, deltas: Sequence[float] = DELTAS) -> Points:
+@dataclass(frozen=True, slots=True)
+class Spending:
+    """ε of a run for what its target is about: the parts that are the same in both worlds cost nothing."""
+
+    counts: Mapping[Event, int]
+    relation: Relation
+    group: int
+    free: tuple[str, ...]
+
+    @staticmethod
+    def of(plan: Mapping[str, Any], counts: Mapping[Event, int]) -> Spending:
+        """Of a run of ``plan`` (plan.json)."""
+        cost = Cost.of(plan, counts)
+        return Spending(counts, cost.relation, cost.group, tuple(plan.get("free") or ()))
+
+    @property
+    def noised(self) -> bool:
+        """Whether a step had noise."""
+        return any(n and not isinstance(event, NonPrivate) for event, n in self.counts.items())
+
+    @property
+    def detected_only(self) -> bool:
+        """Whether the cost is of a secret that the policy detects, and of no other."""
+        return bool(self.free) or any(isinstance(event, SelectiveGaussian) for event in self.counts)
+
+    @property
+    def grows(self) -> bool:
+        """Whether there is a curve in the number of units: the laws of two-level and selective steps are of their own."""
+        return not any(isinstance(event, TwoLevelGaussian | SelectiveGaussian) for event in self.counts)
+
+    def epsilon(self, delta: float, group: int | None = None) -> float:
+        """At δ, when ``group`` units change at once; ∞ where a step without noise read what a secret may be in."""
+        return spent(self.counts, self.relation, delta, self.group if group is None else group, self.free)
+
+
+def epsilon_delta(cost: Spending, deltas: Sequence[float] = DELTAS) -> Points:
     """(δ, ε) points, without those where ε is ∞."""
     return _finite((delta, cost.epsilon(delta)) for delta in deltas)
 
 
-def epsilon_gamma(profile: Profile, delta: float, delta2: float, gammas: Sequence[float] = GAMMAS) -> Points:
-    """(γ, ε) points of the Bayesian bound (docs/guarantees.md, Theorem 8.3), without those where ε is ∞.
+def epsilon_k(cost: Spending, delta: float, sizes: Sequence[int] = SIZES) -> Points:
+    """(k, ε) points for k that change at once, up to the first above ``ENOUGH`` and the k that the plan is about."""
+    points: Points = []
+    for k in sorted({*sizes, cost.group}):
+        if points and points[-1][1] > ENOUGH and k > cost.group:
+            break
+        points.append((float(k), cost.epsilon(delta, k)))
+    return _finite(points)
 
-    γ runs over miss rates of the policy above δ₂, the rate at which it and the conservative policy both miss.
-    """
-    return _finite((gamma, bayesian(profile, gamma, delta2, delta).epsilon) for gamma in gammas if gamma > delta2)
+
+def bayesian_curve(counts: Mapping[Event, int], delta: float, delta2: float) -> Callable[[float], float]:
+    """γ → ε of the Bayesian bound (docs/guarantees.md, Theorem 8.3) at δ, of which δ₂ pays for what both policies miss."""
+    profile: Profile = compose(counts, "substitution")
+    return lambda gamma: bayesian(profile, max(gamma, delta2), delta2, delta).epsilon
+
+
+def epsilon_gamma(curve: Callable[[float], float], delta2: float, gammas: Iterable[float] = GAMMAS) -> Points:
+    """(γ, ε) points for miss rates of the policy above δ₂, the rate at which both policies miss; those where ε is finite."""
+    return _finite((gamma, curve(gamma)) for gamma in sorted(set(gammas), reverse=True) if gamma > delta2)
 
 
 def _finite(points: Iterable[tuple[float, float]]) -> Points:

@@ -9,14 +9,21 @@ from typing import Any
 
 from markupsafe import Markup
 
-from taciturn.reporting import plots
-from taciturn.reporting.formats import bits, bound, count, general, probability, rate
+from taciturn.reporting import flow, plots
+from taciturn.reporting.attacked import GRID
+from taciturn.reporting.formats import bits, bound, count, general, least, probability, rate
 from taciturn.reporting.plots import Line
 
 ROWS = 13
 """Rows of a table under a plot; longer curves are shown at evenly spread points."""
 
-_NEIGHBOURS = {"substitution": "one record's secret replaced", "add-remove": "one record added or removed"}
+_NEIGHBOURS = {
+    "substitution": "one record's secret replaced",
+    "substitution of a detected secret": "a secret that the policy detects replaced, in one record",
+    "add-remove": "one record there or not",
+    "add-remove of a user": "one user there or not, with all records",
+    "add-remove of units of a user and an entity": "what one user wrote about one entity there or not, in so many units",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,45 +39,64 @@ class Plot:
 
 
 def budget(content: Mapping[str, Any]) -> Iterator[Plot]:
-    """ε against δ, one plot per neighbouring relation, and ε against γ."""
-    for relation, runs in content["epsilon_delta"].items():
+    """ε against δ and against k, one plot per neighbouring relation and unit, and ε against γ."""
+    for number, (relation, runs) in enumerate(content["epsilon_delta"].items()):
         lines = _lines(runs, "delta", "epsilon")
         shared = {run["claimed_delta"] for run in runs}
         delta = shared.pop() if len(shared) == 1 else None
-        key = f"eps-delta-{relation.replace(' ', '-')}"
         yield Plot(
             f"ε against δ, {relation}",
-            f"Neighbours: {_NEIGHBOURS.get(relation, relation)}. Below the curve nothing is guaranteed.",
-            Markup(plots.epsilon_delta(lines, delta, key)),
+            f"Neighbours: {_NEIGHBOURS.get(relation.partition(', ')[0], relation)}. Below the curve nothing is guaranteed.",
+            Markup(plots.epsilon_delta(lines, delta, f"eps-delta-{number}")),
             ("δ", *(line.name for line in lines)),
             [(general(x), *map(bound, ys)) for x, *ys in _table(lines)],
+        )
+    for number, (what, runs) in enumerate(content["epsilon_k"].items()):
+        lines = _lines(runs, "k", "epsilon")
+        units, _, relation = what.partition(", ")
+        deltas = " or ".join(bound(delta) for delta in sorted({run["delta"] for run in runs}))
+        change = "secrets in k records at once" if relation.startswith("sub") else f"k {units} at once, there or not"
+        yield Plot(
+            f"ε against k {units}" + (f", {relation}" if units == "records" else ""),
+            f"At δ = {deltas}, by {relation}: {change}. Above an ε of 10 almost nothing is excluded.",
+            Markup(plots.epsilon_k(lines, units, f"eps-k-{number}")),
+            ("k", *(line.name for line in lines)),
+            [(count(x), *map(bound, ys)) for x, *ys in _table(lines)],
         )
     runs = [run for run in content["epsilon_gamma"] if run["gamma"]]
     if runs:
         lines = _lines(runs, "gamma", "epsilon")
-        dots = [(run["slot"], *run["measured"]) for run in runs if run["measured"] is not None]
         yield Plot(
             "ε of a random secret against the miss rate",
             _gamma_words(runs),
-            Markup(plots.bayesian(lines, dots, "eps-gamma")),
+            Markup(plots.bayesian(lines, [_band(run) for run in runs if run["band"]], "eps-gamma")),
             ("γ", *(line.name for line in lines)),
-            [(general(x, 2), *map(bound, ys)) for x, *ys in _table(lines)],
+            [(general(x), *map(bound, ys)) for x, *ys in _table(lines)],
         )
+
+
+def _band(run: Mapping[str, Any]) -> plots.Band:
+    low, estimate, high = ((run["band"]["gamma"][at], run["band"]["epsilon"][at]) for at in ("low", "estimate", "high"))
+    return plots.Band(run["slot"], low, estimate, high)
 
 
 def training(content: Mapping[str, Any]) -> Iterator[Plot]:
-    """Held-out perplexity, and ε spent, along training."""
-    runs = content["training"]["perplexity"]
-    if runs:
-        axis = "epoch" if all(_rising(run["epoch"]) for run in runs) else "step"
-        lines = _lines(runs, axis, "perplexity")
-        yield Plot(
-            f"Perplexity per {axis}",
-            "On held-out text; lower is better.",
-            Markup(plots.perplexity(lines, axis, "perplexity")),
-            (axis, *(line.name for line in lines)),
-            [(count(x), *map(general, ys)) for x, *ys in _table(lines)],
-        )
+    """Held-out perplexity and accuracy, and ε spent, along training."""
+    for measure, text, show in (
+        ("accuracy", "Of classes, on held-out text; higher is better.", rate),
+        ("perplexity", "On held-out text; lower is better.", general),
+    ):
+        runs = content["training"][measure]
+        if runs:
+            axis = "epoch" if all(_rising(run["epoch"]) for run in runs) else "step"
+            lines = _lines(runs, axis, measure)
+            yield Plot(
+                f"{measure.capitalize()} per {axis}",
+                text,
+                Markup(plots.utility(lines, axis, measure, measure)),
+                (axis, *(line.name for line in lines)),
+                [(count(x), *map(show, ys)) for x, *ys in _table(lines)],
+            )
     runs = content["training"]["spent"]
     if runs:
         lines = _lines(runs, "step", "epsilon")
@@ -81,6 +107,29 @@ def training(content: Mapping[str, Any]) -> Iterator[Plot]:
             ("step", *(line.name for line in lines)),
             [(count(x), *map(bound, ys)) for x, *ys in _table(lines)],
         )
+
+
+def against(content: Mapping[str, Any]) -> Iterator[Plot]:
+    """Lower bounds beside certified ε, those of one notion, relation, unit and δ in one plot."""
+    compared: dict[str, list[Mapping[str, Any]]] = {}
+    for row in content["against"]:
+        if row["upper"] is not None and row["lower"] is not None:
+            compared.setdefault(row["about"], []).append(row)
+    for number, (about, rows) in enumerate(compared.items()):
+        drawn = [(f"{row['run']}, {row['attack']}", row["slot"], row["lower"], row["upper"]) for row in rows]
+        yield Plot(
+            f"Lower against upper bound: {about}",
+            "Bar: the ε that an attack proves at least. Rule: the certified ε; an arrow is one too large to draw. A bar "
+            "beyond its rule would refute the claim.",
+            Markup(plots.against(drawn, f"against-{number}")),
+            ("model and attack", "at least", "certified"),
+            [(name, least(low), bound(high)) for name, _, low, high in drawn],
+        )
+
+
+def pictures(content: Mapping[str, Any]) -> list[Markup]:
+    """Where the records of each corpus went."""
+    return [Markup(flow.picture(entry)) for entry in content["corpora"]]
 
 
 def attacks(content: Mapping[str, Any]) -> Iterator[Plot]:
@@ -104,14 +153,15 @@ def attacks(content: Mapping[str, Any]) -> Iterator[Plot]:
         lines = _lines(runs, "fpr", "tpr")
         key = attack.replace(" ", "-")
         head = ("false positive rate", *(line.name for line in lines))
+        reached = [dict(run["at"]) for run in runs]
         for log in (False, True):
-            grid = (0.001, 0.01, 0.02, 0.05, 0.1) if log else (0.01, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9)
+            grid = [x for x in GRID if not log or x <= 0.1]
             yield Plot(
                 f"ROC of the {attack} attack" + (", logarithmic" if log else ""),
                 "Few false alarms: the left end is where an attacker is sure." if log else "The diagonal is a coin.",
                 Markup(plots.roc(lines, log, f"roc-{key}{'-log' if log else ''}")),
                 head,
-                [(probability(x), *(rate(_step(line, x)) for line in lines)) for x in grid],
+                [(probability(x), *(rate(at[x]) for at in reached)) for x in grid],
             )
 
 
@@ -128,11 +178,6 @@ def _table(lines: Sequence[Line], most: int = ROWS) -> Iterator[tuple[float | No
     return ((x, *(values.get(x) for values in at)) for x in xs)
 
 
-def _step(line: Line, x: float) -> float:
-    """The true positive rate reached at a false positive rate of at most x."""
-    return max((t for f, t in zip(line.x, line.y, strict=True) if f <= x), default=0.0)
-
-
 def _rising(values: Sequence[float | None]) -> bool:
     """Whether there is a number for each evaluation and each is larger than the one before."""
     known = [v for v in values if v is not None]
@@ -142,8 +187,12 @@ def _rising(values: Sequence[float | None]) -> bool:
 def _gamma_words(runs: Sequence[Mapping[str, Any]]) -> str:
     deltas = " or ".join(bound(delta) for delta in sorted({run["delta"] for run in runs}))
     words = f"For a secret drawn at random, at δ = {deltas}; one that was missed keeps the ε at γ = 1."
-    if any(run["measured"] for run in runs):
-        words += " Dots: miss rates bounded from labels."
+    if any(run["band"] for run in runs):
+        levels = {f"{100 * run['band']['confidence']:g} %" for run in runs if run["band"]}
+        words += (
+            f" Shaded: γ between its Clopper–Pearson bounds (each {' or '.join(sorted(levels))}); tick: the share of the "
+            "labels; dot: the upper end, which is claimed."
+        )
     if any(run["delta2"] for run in runs):
         words += " δ includes the share that both policies may miss."
     if not all(run["established"] for run in runs):

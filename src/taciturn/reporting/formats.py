@@ -76,6 +76,18 @@ def bound(value: float | None, digits: int = 3) -> str:
     return general(math.ceil(value / unit * (1 - 1e-12) - 1e-9) * unit, digits)
 
 
+def least(value: float | None, digits: int = 3) -> str:
+    """A lower bound: as ``general``, rounded down.
+
+    >>> least(2.2299), least(0.0)
+    ('2.22', '0')
+    """
+    if value is None or not math.isfinite(value) or value <= 0:
+        return general(value, digits)
+    unit = 10.0 ** (math.floor(math.log10(value)) - digits + 1)
+    return general(math.floor(value / unit * (1 + 1e-12) + 1e-9) * unit, digits)
+
+
 def probability(value: float | None) -> str:
     """A p-value or a rate; a half is "0.50", a tiny one is a power of ten.
 
@@ -92,6 +104,15 @@ def rate(value: float | None) -> str:
     '0.500'
     """
     return MISSING if value is None or math.isnan(value) else f"{value:.3f}"
+
+
+def floor(value: float | None) -> str:
+    """A share that is at least this: three decimals, rounded down.
+
+    >>> floor(0.98996), floor(1.0)
+    ('0.989', '1.000')
+    """
+    return rate(value if value is None or not math.isfinite(value) else math.floor(value * 1000 + 1e-9) / 1000)
 
 
 def bits(value: float | None) -> str:
@@ -114,13 +135,34 @@ def percent(value: float | None) -> str:
     return "100%" if value == 1 else f"{general(100 * value, 2)}%"
 
 
+_SYMBOLS = (("epsilon", "ε"), ("delta2", "δ₂"), ("delta", "δ"), ("gamma", "γ"), ("_", " "))
+
+
+def named(key: str) -> str:
+    """The name of a further number of a claim, with its symbols.
+
+    >>> named("epsilon_if_detected"), named("labels_needed_for_delta")
+    ('ε if detected', 'labels needed for δ')
+    """
+    for word, symbol in _SYMBOLS:
+        key = key.replace(word, symbol)
+    return key
+
+
+def costs(key: str) -> bool:
+    """Whether such a number is an upper bound, to be rounded up."""
+    return key.startswith("epsilon") or key in ("gamma", "delta2")
+
+
 FORMATTERS: dict[str, Callable[[float | None], str]] = {
     "count": count,
     "general": general,
     "setting": setting,
     "bound": bound,
+    "least": least,
     "probability": probability,
     "rate": rate,
+    "floor": floor,
     "bits": bits,
     "percent": percent,
 }

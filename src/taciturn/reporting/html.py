@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
-from taciturn.reporting import figures
+from taciturn.reporting import figures, pdf
 from taciturn.reporting.content import collect
-from taciturn.reporting.formats import FORMATTERS
+from taciturn.reporting.formats import FORMATTERS, costs, named
 from taciturn.reporting.plots import DASHES
 from taciturn.reporting.svg import SERIES
 from taciturn.reporting.view import RunView
 
 SECTIONS = (
     ("summary", "Summary"),
+    ("protected", "What was protected"),
     ("claims", "Claims"),
-    ("budget", "ε against δ and γ"),
+    ("sign", "To sign"),
+    ("budget", "ε against δ, k and γ"),
     ("training", "Training"),
     ("attacks", "Attacks"),
     ("data", "Data"),
+    ("recall", "Recall"),
     ("settings", "Settings"),
     ("environment", "Environment"),
     ("limits", "Limits"),
@@ -38,17 +42,34 @@ TONES = {
 }
 
 
-def write(out: str | Path, runs: Sequence[RunView]) -> Path:
-    """Write the page for one run, or several side by side. Equal run folders give equal bytes."""
+def write(out: str | Path, runs: Sequence[RunView], recalls: Sequence[Mapping[str, Any]] = ()) -> Path:
+    """Write the page for one run, or several side by side. Equal run folders give equal bytes (of HTML).
+
+    A name that ends in .pdf prints the page with a Chromium on the PATH; UsageError without one. recalls: as in ``data``.
+    """
     out = Path(out)
+    if out.suffix.lower() == ".pdf":
+        pdf.browser()  # its absence is told before the work
+    return save(out, collect(runs, recalls))
+
+
+def save(out: Path, content: Mapping[str, Any]) -> Path:
+    """Write what ``collect`` gave, as HTML or PDF by the ending of ``out``."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(render(runs), encoding="utf-8", newline="\n")
+    if out.suffix.lower() == ".pdf":
+        pdf.write(out, page(content), pdf.browser())
+    else:
+        out.write_text(page(content), encoding="utf-8", newline="\n")
     return out
 
 
-def render(runs: Sequence[RunView]) -> str:
+def render(runs: Sequence[RunView], recalls: Sequence[Mapping[str, Any]] = ()) -> str:
     """The page as a string."""
-    content = collect(runs)
+    return page(collect(runs, recalls))
+
+
+def page(content: Mapping[str, Any]) -> str:
+    """The page of what ``collect`` gave."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=True,
@@ -56,14 +77,16 @@ def render(runs: Sequence[RunView]) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= FORMATTERS
+    environment.filters |= {**FORMATTERS, "named": named, "costs": costs}
     return environment.get_template("template.html").render(
         d=content,
         plots={
             "budget": list(figures.budget(content)),
             "training": list(figures.training(content)),
+            "against": list(figures.against(content)),
             "attacks": list(figures.attacks(content)),
         },
+        pictures=figures.pictures(content),
         sections=SECTIONS,
         tones=TONES,
         series=SERIES,

@@ -28,8 +28,11 @@ DASHES: tuple[tuple[float, ...], ...] = (
 )
 """Dash pattern of each slot, in line widths, so that runs differ without colour."""
 
-WIDTH, HEIGHT = 4.6, 3.0
+WIDTH, HEIGHT = 4.2, 2.8
 """Inches; the page scales a plot to its column, and on a phone one plot fills the width at about true size."""
+
+FAR = 30.0
+"""A certified ε from here on excludes nothing that a plot could show."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,32 +59,74 @@ def epsilon_delta(lines: Sequence[Line], delta: float | None, key: str) -> str:
         return inline(figure, key, "ε against δ for " + _names(lines))
 
 
-def bayesian(lines: Sequence[Line], measured: Sequence[tuple[int, float, float]], key: str) -> str:
-    """ε of a random secret against the policy's miss rate γ; dots at each run's measured bound (slot, γ, ε)."""
+def epsilon_k(lines: Sequence[Line], what: str, key: str) -> str:
+    """ε against how many change at once (``what``: records, users, …), k on a log axis."""
+    with style(key):
+        figure, axes = _figure()
+        axes.set_xscale("log")
+        _draw_all(axes, lines, marker="o")
+        axes.set_ylim(bottom=0)
+        sizes = sorted({x for line in lines for x in line.x})
+        axes.xaxis.set_major_locator(ticker.FixedLocator(_spread(sizes)))
+        axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.xaxis.set_minor_locator(ticker.NullLocator())
+        _labels(axes, f"k, {what} that change at once", "ε")
+        return inline(figure, key, f"ε against the number of {what} that change at once, for {_names(lines)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """A miss rate from labels: (γ, ε) at its lower bound, at the share of the sample, at its upper bound."""
+
+    slot: int
+    low: tuple[float, float]
+    estimate: tuple[float, float]
+    high: tuple[float, float]
+
+
+def bayesian(lines: Sequence[Line], bands: Sequence[Band], key: str) -> str:
+    """ε of a random secret against the policy's miss rate γ.
+
+    The stretch that labels allow is shaded under each curve, with a tick at the estimate and a dot at the upper bound, which
+    is what is claimed.
+    """
     with style(key):
         figure, axes = _figure()
         axes.set_xscale("log")
         _draw_all(axes, lines)
-        for slot, gamma, epsilon in measured:
-            axes.plot([gamma], [epsilon], marker="o", markersize=5, color=_hue(slot), markeredgecolor=color("paper"))
+        left = min((x for line in lines for x in line.x), default=1e-3)
+        for band in bands:
+            line = next(line for line in lines if line.slot == band.slot)
+            low, high = max(band.low[0], left), band.high[0]
+            inside = [(x, y) for x, y in zip(line.x, line.y, strict=True) if low <= x <= high]
+            if inside:
+                axes.fill_between(
+                    [x for x, _ in inside], [y for _, y in inside], color=_hue(band.slot), alpha=0.22, linewidth=0
+                )
+            for point, marker, size in ((band.estimate, "|", 9), (band.high, "o", 5)):
+                if point[0] > 0 and math.isfinite(point[1]):
+                    axes.plot(
+                        *([c] for c in point), marker=marker, markersize=size, color=_hue(band.slot),
+                        markeredgecolor=color("paper") if marker == "o" else _hue(band.slot), zorder=4,
+                    )  # fmt: skip
         axes.set_ylim(bottom=0)
         _labels(axes, "miss rate γ of the policy", "ε")
         return inline(figure, key, "ε of a random secret against the miss rate γ for " + _names(lines))
 
 
-def perplexity(lines: Sequence[Line], x_label: str, key: str) -> str:
-    """Perplexity on held-out text along training; a log axis when the values span more than a factor of 8."""
+def utility(lines: Sequence[Line], x_label: str, measure: str, key: str) -> str:
+    """Perplexity or accuracy on held-out text along training; perplexities over more than a factor of 8 get a log axis."""
     with style(key):
         figure, axes = _figure()
         values = [y for line in lines for y in line.y if y > 0]
-        if values and max(values) > 8 * min(values):
+        if measure == "perplexity" and values and max(values) > 8 * min(values):
             axes.set_yscale("log")
         _draw_all(axes, lines, marker="o" if all(len(line.x) <= 25 for line in lines) else None)
         if axes.get_yscale() == "log":
             _log_ticks(axes, min(values), max(values))
         axes.xaxis.set_major_locator(ticker.MaxNLocator(8, integer=True))
-        _labels(axes, x_label, "perplexity")
-        return inline(figure, key, "Held-out perplexity along training for " + _names(lines))
+        _labels(axes, x_label, measure)
+        return inline(figure, key, f"Held-out {measure} along training for {_names(lines)}")
 
 
 def spent(lines: Sequence[Line], target: float | None, key: str) -> str:
@@ -97,6 +142,32 @@ def spent(lines: Sequence[Line], target: float | None, key: str) -> str:
         axes.set_ylim(0, 1.12 * max([target or 0.0, *(y for line in lines for y in line.y)]))
         _labels(axes, "step", "ε spent")
         return inline(figure, key, "ε spent along training for " + _names(lines))
+
+
+def against(rows: Sequence[tuple[str, int, float, float]], key: str) -> str:
+    """Per row (name, slot, lower bound, certified ε) a bar from 0 to the lower bound and a rule at the certified ε.
+
+    ε above ``FAR`` is drawn at the right edge with an arrow; a bar that crosses its rule refutes the claim.
+    """
+    with style(key):
+        figure = Figure(figsize=(WIDTH, 0.7 + 0.42 * len(rows)), layout="constrained")
+        axes = figure.add_subplot()
+        finite = [v for _, _, low, high in rows for v in (low, high) if v <= FAR]
+        edge = 1.18 * max([1.0, *finite])
+        for place, (_, slot, low, high) in enumerate(rows):
+            axes.barh(place, min(low, edge), height=0.45, color=_hue(slot))
+            axes.plot([0, min(high, edge)], [place, place], color=color("rule"), linewidth=1, zorder=1)
+            if high <= FAR:
+                axes.plot([high], [place], marker="|", markersize=14, markeredgewidth=2, color=color("text"))
+            else:
+                axes.plot([edge], [place], marker=">", markersize=5, color=color("text"), clip_on=False)
+        axes.set_yticks(range(len(rows)), [name for name, *_ in rows])
+        axes.set_ylim(len(rows) - 0.4, -0.6)
+        axes.set_xlim(0, edge)
+        axes.grid(visible=False, axis="y")
+        axes.set_xlabel("ε")
+        told = "; ".join(f"{name}: at least {low:.3g}, certified {setting(high)}" for name, _, low, high in rows)
+        return inline(figure, key, f"Lower bounds of attacks beside certified ε. {told}")
 
 
 def exposure(rows: Sequence[tuple[str, int, Sequence[float]]], top: float, p95: float | None, key: str) -> str:
@@ -198,6 +269,15 @@ def _labels(axes: Axes, x: str, y: str) -> None:
 def _decade(value: float, _: int | None = None) -> str:
     exponent = round(math.log10(value))
     return f"{10.0**exponent:g}" if -2 <= exponent <= 3 else power(exponent)
+
+
+def _spread(sizes: Sequence[float], apart: float = 1.4) -> list[float]:
+    """Those of the sorted sizes whose labels do not run into each other on a log axis."""
+    kept: list[float] = []
+    for size in sizes:
+        if not kept or size >= apart * kept[-1]:
+            kept.append(size)
+    return kept
 
 
 def _log_ticks(axes: Axes, low: float, high: float) -> None:

@@ -1,102 +1,125 @@
-"""Where a model comes from: its data in counts, its settings, its environment; and the limits of the claims about it."""
+"""Where a model comes from: its settings, its environment; and the limits of the claims about it.
+
+Only numbers and words of taciturn's own are read: a path, a template or a pattern could carry a secret.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taciturn.privacy.guarantee import from_number
 from taciturn.reporting.view import RunView
 
-_RECORDS = (
-    ("read", "Records read", ""),
-    ("public", "Public", "neither policy found anything"),
-    ("private", "Private", "redacted; trained on with noise where the plan says so"),
-    ("quarantined", "Quarantined", "could not be read; not trained on"),
-    ("duplicates", "Duplicates", "copies replaced by a mask-only record"),
-    ("suspicious", "Suspicious", "private, and the conservative policy still marks something after redaction"),
-    ("skeletons", "Skeletons", "private records with everything marked masked; free to train on"),
-    ("skeletons_refused", "Skeletons refused", "masking the secret first gave another skeleton"),
-    ("detector_failures", "Detector failures", "a policy failed or timed out; the record is private"),
-)
-_OTHERS = (
-    ("documents", "Documents", ""),
-    ("blank", "Blank lines", "skipped before reading"),
-    ("spans", "Spans redacted", ""),
-    ("spans_undetected_after_check", "Spans that count as missed", "detection does not survive its own masking"),
-    ("gold_spans", "Labelled secrets", ""),
-    ("gold_missed_by_pi", "Labelled, missed by the policy", ""),
-    ("gold_missed_by_both", "Labelled, missed by both policies", ""),
-)
+Json = Mapping[str, Any]
 
-
-def corpora(labelled: Sequence[tuple[str, RunView]]) -> list[dict[str, Any]]:
-    """One entry per distinct screened corpus, with the runs that used it."""
-    entries: dict[str, dict[str, Any]] = {}
-    for name, run in labelled:
-        counts = run.evidence.get("counts") or (run.certificate or {}).get("corpus_counts") or {}
-        if not counts:
-            continue
-        key = str(run.plan.get("corpus_key") or name)
-        if key in entries:
-            entries[key]["runs"].append(name)
-            continue
-        read = counts.get("read") or 0
-        share = {field: counts[field] / read for field, _, _ in _RECORDS[1:] if read and counts.get(field) is not None}
-        rows = [
-            {"what": what, "why": why, "n": counts[field], "share": share.get(field)}
-            for field, what, why in (*_RECORDS, *_OTHERS)
-            if counts.get(field) is not None
-        ]
-        shares = [
-            {"name": field, "slot": slot, "share": share[field]}
-            for field, slot in (("public", 2), ("private", 0), ("quarantined", 4))
-            if share.get(field)
-        ]
-        entries[key] = {
-            "runs": [name],
-            "rows": rows,
-            "shares": shares,
-            "counts": counts,
-        }
-    return list(entries.values())
+_OWN = {"lstm": "lstm", "awd-lstm": "awd-lstm"}
+_TOKENIZER = re.compile(r"auto|bytes|bpe:\d{1,7}")
+_WORD = re.compile(r"[a-z][a-z0-9_]{0,40}")
+_SIZES = (
+    "num_hidden_layers",
+    "n_layer",
+    "num_layers",
+    "hidden_size",
+    "n_embd",
+    "n_head",
+    "num_attention_heads",
+    "vocab_size",
+)
+_TASKS = ("causal", "classify", "masked", "prompt")
+_OPTIMISER = ("momentum", "weight_decay", "warmup", "max_grad_norm", "eps")
+_RULE = ("clipping", "quantile", "quantile_rate", "state_clip", "state_noise", "runs", "epochs", "batch_size", "lr")
+_SAMPLER = ("counts", "units_per_user", "users_per_entity", "units_per_user_entity")
 
 
 def settings(run: RunView, name: str) -> dict[str, Any]:
-    """The plan's phases. Only its numbers and its own words are read: a path or a pattern could carry a secret."""
-    phases = []
+    """The plan's phases and every further number that was chosen."""
     spent = (run.certificate or {}).get("spent")
     if spent:
         spent = spent | {"epsilon": from_number(spent["epsilon"])}
-    for phase in run.plan.get("phases", ()):
-        event, sampler = phase.get("event") or {}, phase.get("sampler") or {}
-        rule, optimiser = phase.get("rule") or {}, phase.get("optimiser") or {}
-        phases.append(
-            {
-                "name": phase.get("name"),
-                "reads": list(phase.get("reads", ())),
-                "records": phase.get("records"),
-                "steps": phase.get("steps"),
-                "batch_size": sampler.get("batch_size"),
-                "rate": event.get("rate"),
-                "clip": rule.get("clip"),
-                "noise_multiplier": event.get("noise_multiplier"),
-                "optimiser": optimiser.get("name"),
-                "lr": optimiser.get("lr"),
-                "schedule": optimiser.get("schedule"),
-            }
-        )
     return {
         "run": name,
-        "phases": phases,
+        "phases": [_phase(phase) for phase in run.plan.get("phases", ())],
+        "chosen": [{"what": what, "value": value} for what, value in _chosen(run)],
         "repeat": run.plan.get("repeat"),
-        "seeds": dict(run.plan.get("seeds") or {}),
+        "seeds": _seeds(run),
         "target": run.plan.get("target"),
         "spent": spent,
     }
 
 
+def _phase(phase: Json) -> dict[str, Any]:
+    event, sampler = phase.get("event") or {}, phase.get("sampler") or {}
+    rule, optimiser = phase.get("rule") or {}, phase.get("optimiser") or {}
+    rates = [event["rate"]] if "rate" in event else list(event.get("rates") or ())
+    if not rates and "user_rate" in event:
+        rates = [event["user_rate"], event["entity_rate"]]
+    return {
+        "name": phase.get("name"),
+        "reads": list(phase.get("reads", ())),
+        "unit": phase.get("unit") or "record",
+        "records": phase.get("records"),
+        "steps": phase.get("steps"),
+        "batch_size": sampler.get("batch_size"),
+        "rates": rates,
+        "clip": rule.get("clip"),
+        "noise_multiplier": event.get("noise_multiplier"),
+        "optimiser": optimiser.get("name"),
+        "lr": optimiser.get("lr"),
+        "schedule": optimiser.get("schedule"),
+    }
+
+
+def _chosen(run: RunView) -> Iterator[tuple[str, Any]]:
+    """(what, number or word of ours), of the model and then of each phase."""
+    model = run.plan.get("model") or {}
+    yield "model", _OWN.get(str(model.get("name")), "named in run.toml")
+    if _WORD.fullmatch(kind := str(run.model.get("model_type") or "")):
+        yield "architecture", kind
+    yield from ((size.replace("_", " "), run.model[size]) for size in _SIZES if _number(run.model.get(size)))
+    if _TOKENIZER.fullmatch(tokenizer := str(model.get("tokenizer"))):
+        yield "tokenizer", tokenizer
+    if (task := model.get("task", "causal")) in _TASKS:
+        yield "task", task
+    if model.get("dtype") in ("float32", "bf16", "fp16"):
+        yield "matrix products in", model["dtype"]
+    if _number(model.get("max_length")):
+        yield "tokens per record, at most", model["max_length"]
+    yield from ((f"adapter {key}", model["lora"][key]) for key in ("r", "alpha", "dropout") if model.get("lora"))
+    if _number(run.plan.get("average")):
+        yield "moving average of weights", run.plan["average"]
+    for phase in run.plan.get("phases", ()):
+        for part, keys in (("optimiser", _OPTIMISER), ("rule", _RULE), ("sampler", _SAMPLER)):
+            held = phase.get(part) or {}
+            for key in keys:
+                if key in held and (value := _plain(held[key])) is not None:
+                    yield f"{phase.get('name')}, {part} {key.replace('_', ' ')}", value
+    for key, seed in _seeds(run).items():
+        yield f"seed of the {key}", "operating system" if seed == "os" else seed
+
+
+def _seeds(run: RunView) -> dict[str, Any]:
+    """Seeds, but for that of the noise: whoever knows it can take the noise away."""
+    known = {key: seed for key, seed in (run.plan.get("seeds") or {}).items() if _number(seed) or seed == "os"}
+    return {key: "stored" if key == "noise" and _number(seed) else seed for key, seed in known.items()}
+
+
+def _number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _plain(value: Any) -> Any:
+    """A number, numbers, or a word of a setting; None for anything else."""
+    if _number(value):
+        return value
+    if isinstance(value, str) and re.fullmatch("flat|per-layer|automatic|adaptive", value):
+        return value
+    return list(value) if isinstance(value, list | tuple) and value and all(map(_number, value)) else None
+
+
 def environment(labelled: Sequence[tuple[str, RunView]]) -> dict[str, Any]:
+    """Versions and digests as the certificates quote them, one column per certified run."""
     certified = [(name, run.certificate) for name, run in labelled if run.certificate is not None]
     packages = sorted({p for _, c in certified for p in c.get("versions") or {}})
     rows = [{"what": p, "values": [str((c.get("versions") or {}).get(p, "")) for _, c in certified]} for p in packages]
@@ -106,6 +129,7 @@ def environment(labelled: Sequence[tuple[str, RunView]]) -> dict[str, Any]:
     rows.append({"what": "digest, weights", "values": weights})
     noise = ["seeded" if c.get("seeded_noise") else "operating system" for _, c in certified]
     rows.append({"what": "noise from", "values": noise})
+    rows.append({"what": "certified", "values": [str(c.get("created") or "")[:10] for _, c in certified]})
     return {"runs": [name for name, _ in certified], "rows": rows if certified else []}
 
 

@@ -23,6 +23,8 @@ _METHODS = {
     "uedp-published": "user-entity DP as published",
     "user_dp": "user-level DP",
 }
+TOLD = 2
+"""So many different claims of several models are told in the first paragraph."""
 MEMBERSHIP = ("membership", "group-membership")
 
 
@@ -40,6 +42,11 @@ def headline(run: RunView) -> list[Guarantee]:
     """The claims to put first: all of the confidentiality of one secret, else of selective privacy, else whatever is."""
     found = ([g for g in run.guarantees if g.notion == notion] for notion in ("confidentiality", "sdp"))
     return next(filter(None, found), list(run.guarantees))
+
+
+def short(g: Guarantee) -> str:
+    """The sentence of a claim without the numbers and terms in its brackets, for where those stand beside it."""
+    return g.words().partition(f" ({g.label()}")[0].removesuffix(".") + "."
 
 
 def bounded(run: RunView) -> bool:
@@ -75,7 +82,18 @@ def run_row(run: RunView, name: str, slot: int) -> dict[str, Any]:
         "exposure": None if exposure is None else _exposure(exposure),
         "membership": [_membership(f) for attack in MEMBERSHIP if (f := run.finding(attack))],
         "guarantees": [
-            {"words": g.words(), "status": g.status, "epsilon": g.epsilon, "delta": g.delta} for g in headline(run)
+            {
+                "words": g.words(),
+                "short": short(g),
+                "notion": g.notion,
+                "unit": g.unit,
+                "relation": g.relation,
+                "status": g.status,
+                "epsilon": g.epsilon,
+                "delta": g.delta,
+                "open": sum(not each.enforced for each in g.assumptions),
+            }
+            for g in headline(run)
         ],
         "certified": run.certificate is not None,
         "audited": run.findings is not None,
@@ -94,8 +112,8 @@ def verdict(runs: Sequence[RunView], names: Sequence[str]) -> tuple[str, list[st
         lines.append(_leak_words(leaking))
     if quiet:
         lines.append(_quiet_words(quiet))
-    if not audited:
-        lines.append(f"{_and(names)} {'has' if len(names) == 1 else 'have'} not been attacked.")
+    if spared := [n for n in names if n not in [name for name, _ in audited]]:
+        lines.append(f"{_and(spared)} {'has' if len(spared) == 1 else 'have'} not been attacked.")
     lines.extend(_claim_words(runs, names))
     lines.extend(_quality_words(runs, names))
     return _headline(len(runs), audited, leaking), lines
@@ -133,6 +151,9 @@ def _claim_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
             words = f"{size} for {g.unit} ({g.notion}, neighbours by {g.relation}, {g.status})"
             sharing.setdefault(words, []).append(name)
     lines = [f"Against every attack, {_and(who)} promise{'s' * (len(who) == 1)} {w}." for w, who in sharing.items()]
+    if len(lines) > TOLD:
+        covered = [name for name, run in labelled if bounded(run)]
+        lines = [f"Against every attack, {_and(covered)} hold a bound each; the summary says of what, and how large."]
     if lacking := [name for name, run in labelled if not bounded(run)]:
         lines.append(f"No bound covers every secret in {_and(lacking)}.")
     return lines
@@ -145,7 +166,8 @@ def _headline(total: int, audited: Sequence[object], leaking: Sequence[object]) 
         return "This model gives secrets away" if leaking else "No leak found in this model"
     if not leaking:
         return f"No leak found in {'any' if len(audited) == total else len(audited)} of {total} models"
-    return f"{len(leaking)} of {total} models {'give' if len(leaking) > 1 else 'gives'} secrets away"
+    of = f"{total} models" if len(audited) == total else f"{len(audited)} attacked models"
+    return f"{len(leaking)} of {of} {'give' if len(leaking) > 1 else 'gives'} secrets away"
 
 
 def _leak_words(leaking: Sequence[tuple[str, RunView]]) -> str:

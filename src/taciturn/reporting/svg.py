@@ -25,7 +25,7 @@ _STAND_IN = {name: f"#0000{16 + i:02x}" for i, name in enumerate(_NAMES)}
 _STYLE: dict[str, Any] = {
     "svg.fonttype": "none",  # text stays text: it can be selected, searched and read aloud
     "text.parse_math": False,  # a dollar sign in the name of a run is a dollar sign
-    "font.size": 8.5,
+    "font.size": 8.8,
     "axes.linewidth": 0.6,
     "axes.labelsize": 8.5,
     "axes.labelcolor": _STAND_IN["muted"],

@@ -7,8 +7,9 @@ there yet (``certificate.json``, ``audit.json``) are ``None``; a folder without 
 from __future__ import annotations
 
 import json
+import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,8 @@ class RunView:
     """One run as the report sees it.
 
     events: how often each event stands in the ledger. metrics: rows of ``metrics.jsonl`` in order (``kind`` is "step" or
-    "eval"). certificate, findings: None when the run was not certified, not audited.
+    "eval"). certificate, findings: None when the run was not certified, not audited. model: config.json of the model.
+    screened: counts of the screened corpus, where the run's own folder says where it lies and it is still that corpus.
     """
 
     name: str
@@ -38,6 +40,8 @@ class RunView:
     certificate: Json | None
     guarantees: tuple[Guarantee, ...]
     findings: tuple[Finding, ...] | None
+    model: Json = field(default_factory=dict)
+    screened: Json | None = None
 
     @staticmethod
     def load(folder: str | Path) -> RunView:
@@ -51,15 +55,18 @@ class RunView:
         certificate = _json(folder / "certificate.json")
         audit = folder / "audit.json"
         ledger = folder / "ledger.jsonl"
+        evidence = _json(folder / "evidence.json") or {}
         return RunView(
             name=folder.resolve().name,
             plan=plan,
             events=dict(Ledger.read(ledger).counts()) if ledger.exists() else {},
             metrics=tuple(_rows(folder / "metrics.jsonl")),
-            evidence=_json(folder / "evidence.json") or {},
+            evidence=evidence,
             certificate=certificate,
             guarantees=_guarantees(certificate, folder / "certificate.json"),
             findings=tuple(findings_file.load(audit)) if audit.exists() else None,
+            model=_json(folder / "model" / "config.json") or {},
+            screened=_screened(folder / "run.toml", evidence.get("counts") or {}),
         )
 
     def rows(self, kind: str) -> list[Json]:
@@ -77,6 +84,21 @@ def _guarantees(certificate: Json | None, path: Path) -> tuple[Guarantee, ...]:
         return tuple(Guarantee.from_json(g) for g in (certificate or {}).get("guarantees", ()))
     except DataError as error:
         raise DataError(f"{path}: {error}; `taciturn certify` writes it anew") from error
+
+
+def _screened(config: Path, counts: Json) -> dict[str, int] | None:
+    """All counts of the corpus that run.toml names: the certificate quotes only those that are equal for neighbours.
+
+    None where the corpus has gone, or where another one lies in its place.
+    """
+    try:
+        corpus = tomllib.loads(config.read_text("utf-8")).get("corpus")
+        found = json.loads((Path(str(corpus)) / "manifest.json").read_bytes())["counts"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    known = {str(name): value for name, value in found.items() if type(value) is int}
+    same = counts and all(known.get(name) == value for name, value in counts.items())
+    return known if same else None
 
 
 def _json(path: Path) -> dict[str, Any] | None:

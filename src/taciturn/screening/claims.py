@@ -56,7 +56,7 @@ def findings(
         "casing": _each(lines, judged, confidence, attrgetter("casing")),
         "claims": list(claims(overall, confidence)),
         "conditions": list(conditions(lines, overall)),
-        "wanted": None if want is None else labels_for(want, overall.both, status["done"], confidence),
+        "wanted": None if want is None else labels_for(want, overall.both, len(judged), confidence),
     }
 
 
@@ -96,9 +96,11 @@ def claims(overall: Rates, confidence: float) -> Iterator[str]:
 def conditions(lines: Sequence[Line], overall: Rates) -> Iterator[str]:
     """What the bounds assume."""
     yield "the person found every secret in the records they labelled"
-    left = sum(line.label_status != "done" for line in lines)
-    if left:
+    status = Counter(line.label_status for line in lines)
+    if left := status["todo"]:
         yield f"the {left} records left unlabelled were not left because of what they say (label from the top)"
+    if unsure := status["skip"]:
+        yield f"{unsure} records that could not be judged count as a missed secret unless every word of them is covered"
     if overall.pi.secrets > overall.pi.records:
         yield "bounds by secret take the secrets of one record as independent; bounds by record do not, claims use those"
     if lines[0].population != "all":

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from taciturn.errors import DataError, MismatchError
+from taciturn.screening.evaluate import TOKEN
 from taciturn.screening.labels import Line
 from taciturn.screening.policies.base import Finder, Policy
 from taciturn.screening.policies.derived import Missing
@@ -36,11 +37,24 @@ class Judged:
     secrets: tuple[Secret, ...]
 
 
-def judge(lines: Iterable[Line], screened: ScreenedCorpus, pi: Policy, conservative: Policy) -> list[Judged]:
-    """What the policies make of each labelled record (lines that are not "done" are left out).
+UNSURE = "unsure"
+"""The kind of a secret that may be none: it counts only where it is missed, as one that is found would dilute the misses."""
 
-    Raises MismatchError if a record is not in ``screened``, has another text there, or, under the policies it was screened
-    with, comes out otherwise than it did; DataError for lines that were made to correct π, on which it cannot fail.
+
+def judge(
+    lines: Iterable[Line],
+    screened: ScreenedCorpus,
+    pi: Policy,
+    conservative: Policy,
+    records: Mapping[str, Known] | None = None,
+) -> list[Judged]:
+    """What the policies make of each record that was looked at (lines that are "todo" are left out).
+
+    A record that the person could not judge ("skip") is taken for the worst it may be, since leaving it out would bias the
+    sample by what it says: one "unsure" secret, missed if the whole text or any word of it would be. records: of all these
+    lines, if ``lookup`` has found them before. Raises MismatchError if a record is not in ``screened``, has another text
+    there, or, under the policies it was screened with, comes out otherwise than it did; DataError for lines that were made
+    to correct π, on which it cannot fail.
     """
     lines = list(lines)
     if any(line.salt is not None for line in lines):
@@ -48,8 +62,8 @@ def judge(lines: Iterable[Line], screened: ScreenedCorpus, pi: Policy, conservat
             "these lines were exported for corrections: what a person corrected says nothing of the rest; "
             "draw and label a fresh sample with: taciturn sample"
         )
-    done = [line for line in lines if line.label_status == "done"]
-    records = _lookup(done, screened)
+    done = [line for line in lines if line.label_status != "todo"]
+    records = lookup(done, screened) if records is None else records
     manifest = screened.manifest
     policies = manifest.policies
     own = (pi.identity, conservative.identity) == (policies.pi.identity, policies.conservative.identity)
@@ -60,12 +74,13 @@ def judge(lines: Iterable[Line], screened: ScreenedCorpus, pi: Policy, conservat
     if own and manifest.order == "redact-first":
         rows = _as_screened(rows, gold, [records[line.id] for line in done], local)
     return [
-        Judged(line.id, line.stratum, row.part == "private", tuple(_secret(line.text, each) for each in row.gold))
+        Judged(line.id, line.stratum, row.part == "private", tuple(_secrets(line, row.gold)))
         for line, row in zip(done, rows, strict=True)
     ]
 
 
-def _lookup(lines: Sequence[Line], screened: ScreenedCorpus) -> dict[str, Known]:
+def lookup(lines: Sequence[Line], screened: ScreenedCorpus) -> dict[str, Known]:
+    """The records of the lines. Raises MismatchError if one is not in this corpus as it was sampled."""
     wanted = {line.id for line in lines}
     found = {record.id: record for record in known(screened) if record.id in wanted}
     for line in lines:
@@ -86,7 +101,11 @@ def _lookup(lines: Sequence[Line], screened: ScreenedCorpus) -> dict[str, Known]
 
 
 def _record(line: Line, record: Known) -> Record:
-    spans = tuple(Span(s.start, s.end, s.label, 1.0, "label") for s in line.spans)
+    if line.label_status == "skip":
+        places = [(0, len(line.text)), *(token.span() for token in TOKEN.finditer(line.text))]
+        spans = tuple(Span(start, end, UNSURE, 1.0, "label") for start, end in dict.fromkeys(places))
+    else:
+        spans = tuple(Span(s.start, s.end, s.label, 1.0, "label") for s in line.spans)
     return Record(line.id, line.id, 0, len(record.original), record.original, gold=spans)
 
 
@@ -108,6 +127,12 @@ def _as_screened(rows: Sequence[Row], gold: Sequence[Record], records: Sequence[
                 "a model or this program has changed since; screen again"
             )
     return rows
+
+
+def _secrets(line: Line, outcomes: Sequence[Outcome]) -> list[Secret]:
+    if line.label_status == "done":
+        return [_secret(line.text, each) for each in outcomes]
+    return [Secret(UNSURE, "other", any(o.missed_by_pi for o in outcomes), any(o.missed_by_both for o in outcomes))]
 
 
 def _secret(text: str, outcome: Outcome) -> Secret:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from taciturn.errors import DataError
 from taciturn.screening.bounds import Stratum, ratio_upper, upper
-from taciturn.screening.judge import Judged, Secret
+from taciturn.screening.judge import UNSURE, Judged, Secret
 from taciturn.screening.labels import SIMPLE, Line
 from taciturn.screening.manifest import Counts
 from taciturn.screening.screened import ScreenedCorpus
@@ -60,6 +60,7 @@ NOT_DRAWN = "not drawn"
 class Rate:
     """Misses among labelled secrets, and among labelled records that hold one, with one-sided upper bounds.
 
+    A secret of the kind "unsure" counts only if it is missed: whatever it truly is, the bound is no smaller.
     share: of the secrets, by weight where the sample is stratified. bound: of records (``bounds.upper``, or
     ``bounds.ratio_upper`` for a stratified sample). secret_bound: of secrets taken as independent; None for a stratified
     sample.
@@ -111,7 +112,7 @@ def _rate(
     secrets, misses = 0, 0
     weighed, weighed_misses = 0.0, 0.0
     for record in judged:
-        here = [s for s in record.secrets if chosen(s)]
+        here = [s for s in record.secrets if chosen(s) and (s.label != UNSURE or missed(s))]
         gone = sum(map(missed, here))
         weight = sizes[record.stratum] / looked[record.stratum]
         secrets, misses = secrets + len(here), misses + gone

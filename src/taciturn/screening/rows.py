@@ -12,7 +12,7 @@ from taciturn.screening.policies.base import CLEAN, Finder
 from taciturn.screening.policies.derived import Cached, Joined
 from taciturn.screening.redact import BRIDGED, Interval, Masked, neighbours, pieces, redact, survives
 from taciturn.text.document import MASK, Record
-from taciturn.text.spans import merge
+from taciturn.text.spans import CANARY, merge
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +107,7 @@ class Local:
         checks = [holds or [True] * len(m.marks) for holds, m in zip(looked, redacted, strict=True)]
         skeletons = self._skeletons(records, bodies, parts)
         gold = self._gold(records, bodies, parts)
+        labelled = [[g for g in each if g.label != CANARY] for each in gold]
         rows = []
         for i, record in enumerate(records):
             skeleton, refused = skeletons[i]
@@ -118,9 +119,9 @@ class Local:
                 detector_failures=int(bool(statuses)),
                 unsettled=int(not redacted[i].settled),
                 corrected=int(any(s.detector == "corrections" for s in found[i].spans)),
-                gold_spans=len(gold[i]),
-                gold_missed_by_pi=sum(g.missed_by_pi for g in gold[i]),
-                gold_missed_by_both=sum(g.missed_by_both for g in gold[i]),
+                gold_spans=len(labelled[i]),
+                gold_missed_by_pi=sum(g.missed_by_pi for g in labelled[i]),
+                gold_missed_by_both=sum(g.missed_by_both for g in labelled[i]),
             )
             tally.update({f"detector_{status}": 1 for status in statuses})
             suspicious = parts[i] == "private" and (bool(still[i].spans) or still[i].status != "ok")

@@ -26,6 +26,8 @@ from taciturn.text.readers.pieces import Piece
 
 DUPLICATES = pa.schema({"duplicate": pa.bool_()})
 _KEY_BYTES = 32
+RUNS = "runs.jsonl"
+"""The runs made on a corpus, which training writes into its folder (privacy/history.py, not to be imported from here)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +61,8 @@ class Store:
     """A context around the folder ``.NAME.unfinished`` beside ``out``.
 
     Work that was interrupted stays in it and is taken up again by the same screening (equal content keys); after an error
-    of the input or the options, which would come again, it is removed.
+    of the input or the options, which would come again, it is removed. Screened again into the same folder, a corpus keeps
+    the history of the runs made on it: what they spent does not go away.
 
     Raises on entry DataError if ``out`` exists and is not a screened corpus, or if another process is writing it, and
     MismatchError if ``out`` or what is unfinished is another screening.
@@ -75,8 +78,15 @@ class Store:
     def folder(self) -> Path:
         return self.out.parent / f".{self.out.name}.unfinished"
 
+    @property
+    def replaced(self) -> Path:
+        """Where the folder that a new one takes the place of stands for a moment."""
+        return self.out.parent / f".{self.out.name}.replaced"
+
     def __enter__(self) -> Self:
         out = self.out = Path(os.path.abspath(self.out))
+        if not out.exists() and (self.replaced / MANIFEST).is_file():
+            os.rename(self.replaced, out)  # a screening ended between putting it aside and taking its place
         if out.exists() and not (out.is_dir() and (not any(out.iterdir()) or (out / MANIFEST).is_file())):
             raise DataError(f"'{out.name}' exists and is not a screened corpus; choose another folder")
         if (out / MANIFEST).is_file() and Manifest.read(out / MANIFEST).key != self.key:
@@ -146,10 +156,24 @@ class Store:
         for inside in (*(p for p in self.folder.iterdir() if p.is_dir()), self.folder):
             _sync(inside)
         if self.out.exists():
-            shutil.rmtree(self.out)
+            self._keep_history()
+            shutil.rmtree(self.replaced, ignore_errors=True)
+            os.rename(self.out, self.replaced)
         os.rename(self.folder, self.out)
         _sync(self.out.parent)
+        shutil.rmtree(self.replaced, ignore_errors=True)
         return manifest, self.out
+
+    def _keep_history(self) -> None:
+        """Take the corpus's runs along, as the same file: a run that is being made goes on writing to it."""
+        history, ours = self.out / RUNS, self.folder / RUNS
+        if history.exists():
+            ours.unlink(missing_ok=True)
+            try:
+                os.link(history, ours)
+            except OSError:  # a file system without links
+                shutil.copy2(history, ours)
+            _sync(self.folder)
 
     def _duplicates(self, number: int, copied: npt.NDArray[Any]) -> Shard:
         path = self.folder / "duplicates" / f"part-{number:05d}.parquet.tmp"

@@ -6,6 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal
 
+CANARY = "canary"
+"""Label of a span that was planted: not one of the corpus's secrets, so it says nothing of how many a policy misses."""
+
 Status = Literal["ok", "truncated", "timeout", "error"]
 
 

@@ -1,0 +1,95 @@
+"""taciturn init: a project file from a look at the files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from taciturn.cli.options import Json
+from taciturn.mechanisms import MECHANISMS
+
+
+def init(
+    *files: Annotated[str, Parameter(help="files or globs, as for `taciturn screen`")],
+    output: Annotated[Path, Parameter(name=["--output", "-o"], help="the project file to write")] = Path(
+        "project.toml"
+    ),
+    mechanism: Annotated[str, Parameter(help=f"one of {', '.join(MECHANISMS)}")] = "crt",
+    model: Annotated[str, Parameter(help="lstm, a folder or a hub name")] = "lstm",
+    format: Annotated[str, Parameter(help="if the files' names do not say it: lines, whatsapp, slack")] = "auto",
+    force: Annotated[bool, Parameter(help="replace a project file that exists", negative="")] = False,
+    json: Json = False,
+) -> None:
+    """Look at files (format, fields, users, language) and write a commented project file with every setting in it.
+
+    Nothing of the files' text goes into it. Read it, change it, then `taciturn run` does what it says.
+
+    Example: `taciturn init mail/*.jsonl -o project.toml`
+    """
+    import os
+
+    from taciturn.cli.show import as_json, out, table, talk
+    from taciturn.errors import UsageError
+    from taciturn.mechanisms.registry import mechanism as mechanism_named
+    from taciturn.project.look import look
+    from taciturn.project.suggest import language_note, notes, suggest
+    from taciturn.project.write import render
+    from taciturn.text.files import write_text
+    from taciturn.text.readers import read
+
+    if output.exists() and not force:
+        raise UsageError(f"{output} exists: name another file with -o, or replace it with --force")
+    mechanism_named(mechanism)
+    base = output.absolute().parent
+    base.mkdir(parents=True, exist_ok=True)
+    seen = look(read(*files, format=format), format)
+    paths = [
+        file if file.startswith("hf:") else os.path.relpath(Path(file).expanduser().absolute(), base) for file in files
+    ]
+    settings = suggest(seen, paths, output.stem, mechanism, model, format)
+    write_text(output, render(settings, output.name, notes(seen, settings)))
+    facts = {
+        "format": dict(seen.formats),
+        "text": seen.text,
+        "other_texts": list(seen.texts[1:]),
+        "user": seen.user,
+        "label": seen.label,
+        "id": seen.id,
+        "chat": seen.chat,
+        "annotated": seen.spans,
+        "language": seen.language,
+        "documents": seen.documents,
+        "whole": seen.whole,
+        "users": seen.users,
+        "mean_characters": round(seen.mean_characters, 1),
+        "bytes": seen.bytes,
+        "unit": settings.screen.unit,
+        "policy": list(settings.screen.policy),
+        "conservative": list(settings.screen.conservative),
+        "unreadable": [name for name, _ in seen.unreadable],
+    }
+    for name, why in seen.unreadable:
+        talk.print(f"left as it is, it would stop the screening: {name}: {why}", markup=False)
+    if json:
+        as_json({"project": str(output), "seen": facts})
+    else:
+        rows = [(name.replace("_", " "), _said(value)) for name, value in facts.items() if value not in (None, [])]
+        out.print(table("seen and suggested", ("what", "value"), rows))
+        out.print(language_note(seen), soft_wrap=True)
+    talk.print(f"wrote {output}; read it, then: taciturn run {output}")
+
+
+def _said(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{count} {kind}" for kind, count in value.items())
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return (
+        {True: "yes", False: "no"}[value]
+        if isinstance(value, bool)
+        else f"{value:,}"
+        if isinstance(value, int)
+        else str(value)
+    )

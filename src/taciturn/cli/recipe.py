@@ -1,0 +1,159 @@
+"""taciturn recipe: the figures and tables of the three papers, run again."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from cyclopts import Parameter
+
+from taciturn.cli.options import Json
+
+if TYPE_CHECKING:
+    from taciturn.recipes.recipe import Recipe, Table
+
+
+def recipe(
+    what: Literal["list", "show", "run"],
+    *names: Annotated[str, Parameter(help="recipes, e.g. crt-figure3; of list and show, all without one")],
+    every: Annotated[bool, Parameter(name="--all", help="run: every recipe", negative="")] = False,
+    quick: Annotated[bool, Parameter(help="simulated data, tiny models, at most 5 minutes each", negative="")] = False,
+    data: Annotated[Path | None, Parameter(help="folder with the papers' data sets, instead of simulated ones")] = None,
+    model: Annotated[str | None, Parameter(help="model folder or name on the hub, instead of a tiny one")] = None,
+    seed: int = 0,
+    output: Annotated[Path, Parameter(name=["--output", "-o"], help="folder for pages and plots")] = Path("papers"),
+    json: Json = False,
+) -> None:
+    """List, show or run recipes: one for each figure and table of the papers, with the paper's numbers beside ours.
+
+    Without --quick a recipe runs the paper's own setting, which takes a GPU, its data and a model. What was measured is kept
+    in OUTPUT/.work and not measured again; that folder holds the text and models it was measured on.
+
+    Example: `taciturn recipe list`, or `taciturn recipe run crt-figure3 --quick -o papers/`
+    """
+    from taciturn.cli.show import as_json
+    from taciturn.errors import UsageError
+    from taciturn.recipes import registry
+
+    if every and (names or what != "run"):
+        raise UsageError("--all belongs to `taciturn recipe run` and takes no names")
+    if what == "run" and not names and not every:
+        raise UsageError("name a recipe to run (`taciturn recipe list` has them), or give --all")
+    chosen = list(names) if names else registry.names()
+    recipes = [registry.recipe(name) for name in chosen]
+    if what == "run":
+        _run(recipes, quick, data, model, seed, output, json)
+    elif json:
+        as_json([_data(each) for each in recipes])
+    elif what == "list":
+        _list(recipes)
+    else:
+        for each in recipes:
+            _show(each)
+
+
+def _run(
+    recipes: list[Recipe], quick: bool, data: Path | None, model: str | None, seed: int, output: Path, json: bool
+) -> None:
+    """Each in turn. One that cannot run stops the command, unless others were asked for too: they run first."""
+    from taciturn.cli.show import as_json, number, out, talk
+    from taciturn.errors import DataError, UsageError
+    from taciturn.recipes.build import build
+    from taciturn.recipes.recipe import Inputs
+
+    inputs = Inputs("quick" if quick else "full", data, model, seed)
+    done: list[dict[str, Any]] = []
+    failed: list[UsageError | DataError] = []
+    for each in recipes:
+        try:
+            built = build(each.name, inputs, output, partial(_say, each.name))
+        except (UsageError, DataError) as error:
+            failed.append(error)
+            if len(recipes) > 1:
+                talk.print(f"{each.name}: not run: {error}", markup=False)
+            continue
+        page = output / f"{each.name}.md"
+        done.append(
+            {
+                "name": each.name,
+                "page": str(page),
+                "cpu_seconds": round(built.seconds, 1),
+                "size": built.size,
+                "setting": built.results.setting,
+                "tables": [_rows(table) for table in built.results.tables],
+                "says": list(built.results.says),
+            }
+        )
+        if not json:
+            out.print(f"{each.name}: {page} ({number(built.seconds)} CPU seconds)", soft_wrap=True)
+            for line in built.results.says:
+                out.print(f"  {line}", soft_wrap=True, markup=False)
+    if json:
+        as_json(done)
+    if failed:
+        raise failed[0]
+
+
+def _say(name: str, line: str) -> None:
+    from taciturn.cli.show import talk
+
+    talk.print(f"{name}: {line}", markup=False)
+
+
+def _list(recipes: list[Recipe]) -> None:
+    from rich.table import Table
+
+    from taciturn.cli.show import out
+
+    rows = [(each.name, f"{each.place}: {each.title}{' *' if each.needs else ''}") for each in recipes]
+    made = Table(title="recipes", title_justify="left", box=None, pad_edge=False, header_style="bold")
+    made.add_column("name")
+    made.add_column("what it runs again")
+    for row in rows:
+        made.add_row(*row)
+    out.print(made)
+    out.print("* without --quick it takes more than a CPU: taciturn recipe show NAME says what", soft_wrap=True)
+    out.print("run one: taciturn recipe run NAME --quick")
+
+
+def _show(each: Recipe) -> None:
+    from taciturn.cli.show import out, table
+    from taciturn.recipes.page import shown
+    from taciturn.recipes.recipe import PAPERS
+
+    out.print(f"{each.name}: {each.title} ({each.item} of {PAPERS[each.paper]})", style="bold", soft_wrap=True)
+    out.print(each.asks, soft_wrap=True, markup=False)
+    out.print(f"The paper: {each.paper_setting}", soft_wrap=True, markup=False)
+    out.print(f"Ours: {each.our_setting}", soft_wrap=True, markup=False)
+    for line in each.differs:
+        out.print(f"Differs: {line}", soft_wrap=True, markup=False)
+    if each.needs:
+        out.print(f"The full setting needs {each.needs}", soft_wrap=True, markup=False)
+    for one in each.published:
+        rows = [tuple(shown(cell) for cell in row) for row in one.rows]
+        out.print(table(f"{one.title} ({one.source})", one.columns, rows))
+
+
+def _data(each: Recipe) -> dict[str, Any]:
+    return {
+        "name": each.name,
+        "paper": each.paper,
+        "item": each.item,
+        "title": each.title,
+        "asks": each.asks,
+        "paper_setting": each.paper_setting,
+        "our_setting": each.our_setting,
+        "differs": list(each.differs),
+        "needs": each.needs,
+        "published": [_rows(table) for table in each.published],
+    }
+
+
+def _rows(table: Table) -> dict[str, Any]:
+    return {
+        "title": table.title,
+        "source": table.source,
+        "rows": [dict(zip(table.columns, row, strict=True)) for row in table.rows],
+        "note": table.note,
+    }

@@ -1,0 +1,262 @@
+"""A look at somebody's files: format, fields, users, language, sizes. Numbers and names of fields, never a text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from taciturn.errors import DataError
+from taciturn.project.language import MOST, language
+from taciturn.text.readers.corpus import FORMATS, Corpus, names
+from taciturn.text.readers.detect import format_of
+from taciturn.text.readers.items import TURN_TEXT, Quarantined, ReadOptions, Row
+
+ROWS = 2000
+"""Rows looked at in one file, and four times as many in all."""
+UNFIELDED = ("text", "lines", "html", "eml", "mbox", "vcard", "whatsapp", "slack")
+TEXT_NAMES = (
+    "text",
+    "body",
+    "content",
+    "message",
+    "utterance",
+    "transcript",
+    "note",
+    "description",
+    "comment",
+    "review",
+)
+USER_NAMES = (
+    "user", "user_id", "userid", "username", "author", "author_id", "sender", "from", "customer", "customer_id", "client",
+    "client_id", "patient", "patient_id", "person", "employee", "account", "account_id", "email", "owner", "speaker",
+)  # fmt: skip
+ID_NAMES = ("id", "uuid", "guid", "document_id", "message_id", "ticket_id", "dialogue_id")
+LABEL_NAMES = ("label", "labels", "category", "class", "intent", "topic", "sentiment")
+_ANY = ReadOptions(text="\0", turns="\0", duplicate_ids="suffix")  # no column has that name, so all columns are loaded
+_NAME = re.compile(r"[A-Za-z_][\w.\- ]{0,40}")
+
+
+@dataclass(slots=True)
+class Field:
+    """What rows hold under a (dotted) name. rows: that have it; kinds: of JSON values; values: of short ones, to count."""
+
+    rows: int = 0
+    kinds: set[str] = field(default_factory=set)
+    characters: int = 0
+    words: int = 0
+    values: set[Any] = field(default_factory=set, repr=False)
+
+    def add(self, value: Any) -> None:
+        self.rows += 1
+        if isinstance(value, str):
+            self.kinds.add("text")
+            self.characters += len(value)
+            self.words += len(value.split())
+            self.values.add(value[:80])
+        elif isinstance(value, bool) or value is None or not isinstance(value, int):
+            self.kinds.add("list" if isinstance(value, list) else "other")
+        else:
+            self.kinds.add("whole number")
+            self.values.add(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What was seen. formats: files by format. texts: candidate fields for the text, the likeliest first; user, label, id:
+    names of fields or None. chat: a form of ``ReadOptions.chat``. turns: rows are dialogues. spans: rows have annotated
+    secrets. documents: looked at; whole: that is all of them. unreadable: (file, why)."""
+
+    formats: Mapping[str, int]
+    texts: tuple[str, ...]
+    user: str | None
+    id: str | None
+    label: str | None
+    chat: str | None
+    turns: bool
+    spans: bool
+    language: str | None
+    documents: int
+    whole: bool
+    users: int | None
+    mean_characters: float
+    bytes: int
+    unreadable: tuple[tuple[str, str], ...]
+
+    @property
+    def text(self) -> str | None:
+        """The likeliest field."""
+        return self.texts[0] if self.texts else None
+
+    @property
+    def about(self) -> int:
+        """Documents in all, extrapolated by size where not all were looked at."""
+        return self.documents if self.whole else max(self.documents, round(self.bytes / max(self.mean_characters, 1)))
+
+
+def look(corpus: Corpus, format: str = "auto") -> Look:
+    """Look at the files of a corpus. DataError when none of them can be read, naming the first and why."""
+    formats: dict[str, int] = {}
+    fields: dict[str, Field] = {}
+    found: list[tuple[bool, Any]] = []  # whether the row has fields of its own
+    unreadable: list[tuple[str, str]] = []
+    size, whole = 0, True
+    for path, name in zip(corpus.paths, names(corpus.paths), strict=True):
+        room = min(ROWS, 4 * ROWS - len(found))
+        try:
+            kind = format_of(path, name, ReadOptions(format=format))  # type: ignore[arg-type]
+            options = ReadOptions(format=format) if kind in UNFIELDED else _ANY  # type: ignore[arg-type]
+            rows = list(islice(_rows(FORMATS[kind](path, name, options)), max(room, 0) + 1))
+        except DataError as error:
+            unreadable.append((name, str(error)))
+            continue
+        if not rows and room:
+            unreadable.append((name, "no row could be read"))
+            continue
+        whole = whole and len(rows) <= room
+        size += path.stat().st_size if path.is_file() else 0
+        formats[kind] = formats.get(kind, 0) + 1
+        found += [(kind not in UNFIELDED, row) for row in rows[: max(room, 0)]]
+    if not formats:
+        first, why = unreadable[0]
+        more = f"; and {len(unreadable) - 1} more files" if len(unreadable) > 1 else ""
+        raise DataError(f"none of the files can be read: {first}: {why}{more}")
+    for fielded, row in found:
+        for name, value in _flat(row) if fielded else ():
+            fields.setdefault(name, Field()).add(value)
+    return _seen(formats, fields, found, size, whole, tuple(unreadable))
+
+
+def _rows(items: Iterator[Any]) -> Iterator[Any]:
+    for item in items:
+        if isinstance(item, Row):
+            yield item.value
+        elif not isinstance(item, Quarantined):
+            continue
+
+
+def _flat(value: Any, before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
+    """(dotted name, value) of an object and the objects in it."""
+    if not isinstance(value, Mapping):
+        return
+    for name, each in value.items():
+        path = f"{before}{name}"
+        if isinstance(each, Mapping) and depth < 2:
+            yield from _flat(each, f"{path}.", depth + 1)
+        else:
+            yield path, each
+
+
+def _seen(
+    formats: Mapping[str, int],
+    fields: Mapping[str, Field],
+    found: Sequence[tuple[bool, Any]],
+    size: int,
+    whole: bool,
+    unreadable: tuple[tuple[str, str], ...],
+) -> Look:
+    rows = [row for fielded, row in found if fielded]
+    n = len(rows)
+    chat = _chat(rows)
+    texts = () if chat else tuple(_texts(fields, n))
+    turns = not chat and not texts and "turns" in fields
+    said = [_text(row, (texts[0] if texts else None) if fielded else "text") for fielded, row in found]
+    characters = sum(map(len, said))
+    user = _named(fields, USER_NAMES, n, lambda f: len(f.values) > 1)
+    return Look(
+        formats,
+        texts,
+        user if user not in texts[:1] else None,
+        _named(fields, ID_NAMES, n, lambda f: len(f.values) == n and not f.kinds & {"list", "other"}),
+        _named(fields, LABEL_NAMES, n, lambda f: 2 <= len(f.values) <= min(50, n // 4) and f.words <= 3 * f.rows),
+        chat,
+        turns,
+        "spans" in fields and fields["spans"].kinds == {"list"},
+        language("\n".join(_until(said, MOST))),
+        len(found),
+        whole,
+        len(fields[user].values) if user else None,
+        characters / len(found) if found else 0.0,
+        size,
+        unreadable,
+    )
+
+
+def _texts(fields: Mapping[str, Field], n: int) -> Iterator[str]:
+    """Fields that most rows have, with three words and more on average; usual names first, then the longest."""
+    likely = {
+        name: each
+        for name, each in fields.items()
+        if each.kinds == {"text"} and each.rows >= 0.5 * n and each.words >= 3 * each.rows and _NAME.fullmatch(name)
+    }
+
+    def rank(name: str) -> tuple[int, float]:
+        last = name.rpartition(".")[2].lower()
+        return (TEXT_NAMES.index(last) if last in TEXT_NAMES else len(TEXT_NAMES), -likely[name].characters)
+
+    yield from sorted(likely, key=rank)
+
+
+def _named(fields: Mapping[str, Field], wanted: Sequence[str], n: int, fits: Any) -> str | None:
+    """The first of the usual names that nearly every row has a short value under."""
+    for last in wanted:
+        for name, each in fields.items():
+            usual = name.rpartition(".")[2].lower() == last and _NAME.fullmatch(name)
+            if usual and each.rows >= 0.9 * n and each.values and not each.kinds & {"list", "other"} and fits(each):
+                return name
+    return None
+
+
+def _chat(rows: Sequence[Any]) -> str | None:
+    """The form of conversations, if most rows have it."""
+
+    def listed(row: Any, name: str, *keys: str) -> bool:
+        value = row.get(name) if isinstance(row, Mapping) else None
+        first = value[0] if isinstance(value, list) and value else None
+        return isinstance(first, Mapping) and all(key in first for key in keys)
+
+    def texts(row: Any, *keys: str) -> bool:
+        return isinstance(row, Mapping) and all(isinstance(row.get(key), str) for key in keys)
+
+    forms = {
+        "openai": lambda row: listed(row, "messages", "role", "content"),
+        "sharegpt": lambda row: listed(row, "conversations", "from", "value"),
+        "alpaca": lambda row: texts(row, "instruction", "output"),
+        "pairs": lambda row: texts(row, "prompt", "completion"),
+    }
+    for name, has in forms.items():
+        if rows and sum(map(has, rows)) >= 0.9 * len(rows):
+            return name
+    return None
+
+
+def _text(row: Any, name: str | None) -> str:
+    """What the language is told from: the text field, or all texts of a conversation."""
+    if name is not None:
+        return " ".join(each for key, each in _flat(row) if key == name and isinstance(each, str))
+    return " ".join(_strings(row))
+
+
+def _strings(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        content = [each for key, each in value.items() if key in TURN_TEXT or isinstance(each, list)]
+        for each in content or value.values():
+            yield from _strings(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from _strings(each)
+
+
+def _until(texts: Sequence[str], most: int) -> Iterator[str]:
+    """Texts spread over the whole, until there are enough characters."""
+    step = max(1, len(texts) // 500)
+    seen = 0
+    for text in texts[::step]:
+        if seen >= most:
+            return
+        seen += len(text)
+        yield text

@@ -1,0 +1,110 @@
+"""From a look at files to the settings of a project, and the words that explain them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+from taciturn.mechanisms.registry import mechanism as mechanism_named
+from taciturn.mechanisms.settings import ModelConfig
+from taciturn.project.look import UNFIELDED, Look
+from taciturn.project.settings import Audit, Canaries, Plan, Read, Screen, Settings, Split
+
+PACKS = {"en": ("us", "gb"), "de": ("de",), "fr": ("fr",), "es": ("es",), "hi": ("in",)}
+"""Language → national numbers to look for, beside ``pii``."""
+CANARIES, COPIES = 10, 4
+FEW = 1000
+"""With fewer documents, canaries would be a visible share of the corpus."""
+
+
+def suggest(
+    look: Look, paths: Sequence[str], folder: str, mechanism: str = "crt", model: str = "lstm", format: str = "auto"
+) -> Settings:
+    """Settings to begin with. δ is below one over ten times the number of documents; a batch of noised steps is at most a
+    tenth of them, so that sampling still hides who was drawn."""
+    read = Read(
+        paths=tuple(paths),
+        format=format,
+        text=look.text or "text",
+        user=look.user,
+        label=look.label if model != "lstm" else None,
+        chat=look.chat,
+        duplicate_ids="error",
+    )
+    n = look.about
+    canaries = CANARIES if n >= FEW else 0
+    split = Split(held_out=0.05 if n >= 200 else 0.1 if n >= 20 else 0.0)
+    attacks = (*(("exposure",) if canaries else ()), *(("membership",) if split.held_out else ()))
+    return Settings(
+        folder=folder,
+        read=read,
+        split=split,
+        canaries=Canaries(number=canaries, copies=COPIES),
+        screen=Screen(policy=("pii", *PACKS.get(look.language or "", ())), unit=unit(look)),
+        plan=Plan(
+            mechanism=mechanism,
+            epsilon=None if mechanism in ("sgd", "redacted") else 3.0,  # no noise, no target
+            delta=delta(n),
+            model=_model(model, look),
+            options=_options(mechanism, n),
+        ),
+        audit=Audit(attacks=attacks),
+    )
+
+
+def unit(look: Look) -> str:
+    """A conversation or pair is never cut; a dialogue is by turns; else sentences, the finest that a secret fits in."""
+    return "document" if look.chat else "turn" if look.turns or "whatsapp" in look.formats else "sentence"
+
+
+def delta(documents: int) -> float:
+    """A power of ten below 1/(10 n), and at most 1e-5.
+
+    >>> delta(60), delta(800_000)
+    (1e-05, 1e-07)
+    """
+    return min(1e-5, 10.0 ** -math.ceil(math.log10(10 * max(documents, 1))))
+
+
+def notes(look: Look, settings: Settings) -> Mapping[str, Sequence[str]]:
+    """What was seen, as comments by table."""
+    kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(look.formats.items()))
+    seen = f"{look.documents:,} documents" + ("" if look.whole else f", the first of about {look.about:,}")
+    read = [f"Seen: {kinds} file{'s' if sum(look.formats.values()) > 1 else ''}; {seen}; {look.bytes / 1e6:,.1f} MB."]
+    if not set(look.formats) <= set(UNFIELDED) and len(look.texts) > 1:
+        read.append(f"Fields with text: {', '.join(look.texts[:6])}.")
+    if look.users is not None:
+        read.append(f"{look.users:,} users; one with many records: user_dp promises something about the whole of them.")
+    read += [f"Not readable: {name}" for name, _ in look.unreadable[:3]]
+    return {"read": read, "screen": [language_note(look)], "plan": [_mechanism_note(settings)]}
+
+
+def language_note(look: Look) -> str:
+    """What the language means for the policies."""
+    if look.language is None:
+        return "Language: not recognised; π has no national numbers, and π_c is made for English."
+    if look.language == "en":
+        return "Language: en. Names and places take a recogniser: add spacy:low-entity to policy."
+    return (
+        f"Language: {look.language}. π_c is made for English: in other languages nearly every word is suspicious, which is "
+        "safe and costs utility."
+    )
+
+
+def _mechanism_note(settings: Settings) -> str:
+    return f"{settings.plan.mechanism}: {mechanism_named(settings.plan.mechanism).SUMMARY}."
+
+
+def _model(name: str, look: Look) -> ModelConfig:
+    if name in ("lstm", "awd-lstm"):
+        return ModelConfig(name=name, tokenizer="bpe:2048" if look.about >= FEW else "bytes")
+    return ModelConfig(name=name)
+
+
+def _options(mechanism: str, documents: int) -> dict[str, object]:
+    """A batch that is small beside the corpus."""
+    fields = mechanism_named(mechanism).Config.model_fields
+    batch = min(256, max(8, documents // 10))
+    if "private" in fields:
+        return {"private": {"batch": batch, **({"clip": 0.1} if mechanism == "jft" else {})}}
+    return {"batch": batch} if "batch" in fields else {}

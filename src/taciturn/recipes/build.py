@@ -1,0 +1,35 @@
+"""Running recipes into a folder of pages, and refusing what a size cannot do before anything is trained."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from taciturn.errors import UsageError
+from taciturn.recipes import page, registry
+from taciturn.recipes.recipe import Built, Inputs
+from taciturn.recipes.work import Work
+
+HIDDEN = ".work"
+"""Beside the pages: cells by paper, so that figures that rest on the same runs share them."""
+
+
+def build(name: str, inputs: Inputs, out: Path, notify: Callable[[str], None] = lambda _: None) -> Built:
+    """Run a recipe and write its page and plots to ``out``. What was measured before in the same setting is read again.
+
+    Raises UsageError for an unknown name, and for the full setting without what it needs.
+    """
+    recipe = registry.recipe(name)
+    if inputs.size == "full" and recipe.needs and inputs.data is None and inputs.model is None:
+        raise UsageError(
+            f"{name}: the full setting takes {recipe.needs}; give --data DIR and --model DIR (or a name on the hub), or "
+            "--quick for simulated data and a tiny model"
+        )
+    work = Work(out / HIDDEN / recipe.paper, notify)
+    work.folder.mkdir(parents=True, exist_ok=True)
+    (out / HIDDEN / ".gitignore").write_text("*\n")
+    results = registry.run(name, inputs, work)
+    built = Built(recipe, results, inputs.size, work.seconds)
+    files = page.write(built, out)
+    page.index([registry.recipe(each) for each in registry.names()], out)
+    return Built(recipe, results, inputs.size, work.seconds, tuple(files))

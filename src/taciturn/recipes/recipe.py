@@ -1,0 +1,172 @@
+"""What a recipe is: one published figure or table, the paper's setting, ours, and what comes out.
+
+A recipe is a module named after its item, `crt_figure3.py`, with two names:
+
+    RECIPE = Recipe(name="crt-figure3", paper="crt", item="Figure 3", ...)       # frozen, and read without running anything
+
+    def run(inputs: Inputs, work: Work) -> Results: ...                         # plain numbers: series and tables
+
+The registry finds it by its file name. Nothing heavy is imported at its top (no torch, no transformers, no pyarrow), so
+that all recipes can be listed in an instant. What is drawn and printed from the results is shared: draw.py and page.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal, TypeVar
+
+Size = Literal["smoke", "quick", "full"]
+"""smoke: seconds, for tests; quick: at most five minutes on two cores; full: the paper's setting, which takes a GPU."""
+
+T = TypeVar("T")
+
+Cell = str | float | int | None
+"""Of a table: None is "not measured", a float is shown with three digits, ∞ where it is infinite, text as it is."""
+
+PAPERS = {
+    "crt": "Zhao, Li and Wang 2022, Provably Confidential Language Modelling",
+    "jft": "Shi, Shea, Chen, Zhang, Jia and Yu 2022, Just Fine-tune Twice: Selective Differential Privacy for Large "
+    "Language Models",
+    "uedp": "Lai, Phan, Sun, Jain, Dernoncourt, Gu and Barmpalios 2022, User-Entity Differential Privacy in Learning "
+    "Natural Language Models",
+}
+
+
+SHORT = {"crt": "CRT", "jft": "JFT", "uedp": "UeDP"}
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under columns; the first column names the row. source: where in the paper published numbers stand. bounds: the
+    columns of upper bounds, such as an ε that holds, which are rounded up."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    source: str = ""
+    note: str = ""
+    bounds: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if wrong := [row for row in self.rows if len(row) != len(self.columns)]:
+            raise ValueError(f"{self.title}: {len(wrong)} rows are not as wide as the {len(self.columns)} columns")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """A curve. published: numbers of the paper, drawn as open marks, ours as filled ones. line: joined or marks alone.
+
+    low, high: a band around y, equally long, or empty.
+    """
+
+    name: str
+    x: tuple[float, ...]
+    y: tuple[float, ...]
+    published: bool = False
+    line: bool = True
+    low: tuple[float, ...] = ()
+    high: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        if len(self.x) != len(self.y) or len(self.low) not in (0, len(self.x)) or len(self.low) != len(self.high):
+            raise ValueError(f"{self.name}: x, y and a band are equally long")
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """One panel. names: of the places 0, 1, 2, … on x, where x is no number. level: (name, y) of a rule across, such as
+    what chance gives. key: short, unique within the recipe; letters, digits and dashes; the file is NAME-KEY.svg."""
+
+    key: str
+    title: str
+    x: str
+    y: str
+    series: tuple[Series, ...]
+    log_x: bool = False
+    log_y: bool = False
+    names: tuple[str, ...] = ()
+    level: tuple[str, float] | None = None
+    caption: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """What a run of a recipe found.
+
+    setting: what was run in this size, in words, with its numbers. says: findings, one sentence or two each: where the
+    paper's order holds, and where it does not (begin such a sentence with "Not as in the paper:")..
+    """
+
+    setting: str
+    plots: tuple[Plot, ...] = ()
+    tables: tuple[Table, ...] = ()
+    says: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """One figure or table.
+
+    name: `paper-itemN` in lower case. item: as the paper calls it. asks: the question it answers, one sentence.
+    paper_setting, our_setting: data, models, sizes, epochs, ε, δ. differs: what is not as in the paper, and why.
+    published: the paper's numbers, each table with its `source`; where a figure's numbers are not in the text, what the
+    text says about it. needs: of the full setting, what it takes (data, model, GPU), or "" where quick is full.
+    """
+
+    name: str
+    paper: Literal["crt", "jft", "uedp"]
+    item: str
+    title: str
+    asks: str
+    paper_setting: str
+    our_setting: str
+    differs: tuple[str, ...]
+    published: tuple[Table, ...]
+    needs: str = ""
+
+    @property
+    def module(self) -> str:
+        """Name of its file, without .py."""
+        return self.name.replace("-", "_")
+
+    @property
+    def place(self) -> str:
+        """Paper and item, such as "CRT, Figure 3"."""
+        return f"{SHORT[self.paper]}, {self.item}"
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What the user gives. data: a folder with the papers' data sets; model: a model folder or a name on the hub."""
+
+    size: Size = "quick"
+    data: Path | None = None
+    model: str | None = None
+    seed: int = 0
+
+    @property
+    def quick(self) -> bool:
+        """Simulated data and tiny models unless the user gave others."""
+        return self.size != "full"
+
+    def pick(self, smoke: T, quick: T, full: T) -> T:
+        """The value of this size."""
+        return {"smoke": smoke, "quick": quick, "full": full}[self.size]
+
+
+def statements(title: str, source: str, said: Sequence[str]) -> Table:
+    """For figures whose numbers are not in the paper's text: what the text says of them."""
+    return Table(title, ("the text says",), tuple((each,) for each in said), source)
+
+
+@dataclass(frozen=True, slots=True)
+class Built:
+    """A recipe that ran: its results, and the CPU seconds all its cells took when they were measured."""
+
+    recipe: Recipe
+    results: Results
+    size: Size
+    seconds: float
+    files: tuple[Path, ...] = field(default=())

@@ -1,0 +1,85 @@
+"""Cells: what a recipe measures once, keeps in a file, and reads from there the next time."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import taciturn
+
+NAME = 78
+"""Characters of a cell's settings that are told when it begins."""
+
+Row = dict[str, Any]
+"""Plain numbers, strings, lists and dictionaries of them: what JSON holds, and infinities."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """The work folder of one recipe: ``cells/`` with one file a cell, ``screened/`` and ``runs/`` for whoever measures.
+
+    notify: told one line of plain text when a cell begins and when it ends. A cell is written when it is complete, and
+    renamed into its place, so a recipe that was killed goes on where it stopped.
+    """
+
+    folder: Path
+    notify: Callable[[str], None] = lambda _: None
+    spent: dict[str, float] = field(default_factory=dict)
+
+    def cell(self, key: Mapping[str, Any], measure: Callable[[], Row]) -> Row:
+        """The row of ``key``: read if it is there, else measured. key: every setting that decides it.
+
+        The version of taciturn is part of the key. CPU seconds of this process are kept with the row, and count towards
+        the recipe's whether they were spent now or then.
+        """
+        text = json.dumps({**key, "taciturn": taciturn.__version__}, sort_keys=True, default=str)
+        path = self.folder / "cells" / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
+        name = ", ".join(f"{k} {v}" for k, v in key.items() if isinstance(v, str | int | float))[:NAME]
+        if path.exists():
+            kept = json.loads(path.read_text())
+        else:
+            self.notify(name)
+            began = time.process_time()
+            row = measure()
+            kept = {"key": json.loads(text), "row": _plain(row), "seconds": round(time.process_time() - began, 2)}
+            path.parent.mkdir(parents=True, exist_ok=True)
+            part = path.with_suffix(f".{os.getpid()}.part")
+            part.write_text(json.dumps(kept, allow_nan=False, sort_keys=True))
+            part.replace(path)
+        self.spent[path.stem] = float(kept["seconds"])
+        return dict(_numbers(kept["row"]))
+
+    def path(self, *parts: str) -> Path:
+        """A path inside the folder, its parent made."""
+        path = self.folder.joinpath(*parts)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path
+
+    @property
+    def seconds(self) -> float:
+        """CPU seconds of all cells asked for so far."""
+        return sum(self.spent.values())
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinities: they are written as a dictionary of one."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"float": str(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _numbers(value: Any) -> Any:
+    if isinstance(value, dict):
+        if set(value) == {"float"}:
+            return float(value["float"])
+        return {key: _numbers(item) for key, item in value.items()}
+    return [_numbers(item) for item in value] if isinstance(value, list) else value

@@ -1,0 +1,210 @@
+"""taciturn init: what it sees in files, what it suggests, and that no text of theirs gets into the project."""
+
+from __future__ import annotations
+
+import csv
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from pydantic import BaseModel
+
+from taciturn.cli.main import run
+from taciturn.mechanisms import MECHANISMS
+from taciturn.mechanisms.config import parse
+from taciturn.mechanisms.registry import mechanism
+from taciturn.project.language import language
+from taciturn.project.look import Look, look
+from taciturn.project.settings import Plan, Read, Screen, Settings, load
+from taciturn.project.suggest import delta, suggest, unit
+from taciturn.project.words import words_for
+from taciturn.project.write import render, toml
+from taciturn.text.readers import read
+
+SAID = {
+    "en": "I would like to know where my parcel is, because it was to be here on Monday and it is not.",
+    "de": "Ich möchte wissen, wo mein Paket ist, denn es sollte am Montag hier sein und ist es nicht.",
+    "fr": "Je voudrais savoir où est mon colis, parce qu'il devait être ici lundi et il n'est pas là.",
+    "es": "Quiero saber dónde está mi paquete, porque tenía que llegar el lunes y todavía no está aquí.",
+    "nl": "Ik wil graag weten waar mijn pakket is, want het zou er maandag zijn en het is er niet.",
+    "ru": "Я хочу знать, где моя посылка, потому что она должна была быть здесь, и её нет.",
+    "ja": "私の荷物はどこにあるのか知りたいです。月曜日に届くはずでした。",
+    "el": "Θέλω να μάθω πού είναι το δέμα μου, γιατί έπρεπε να είναι εδώ.",
+}
+
+
+@pytest.mark.parametrize("code", SAID)
+def test_languages_are_told_apart(code: str) -> None:
+    assert language(SAID[code]) == code
+
+
+@pytest.mark.parametrize("text", ["", "8491 2214 !!", "xqzt vbrl gnnp wzzt kkrq pplt", "yes"])
+def test_no_language_is_made_up(text: str) -> None:
+    assert language(text) is None
+
+
+def seen(folder: Path, rows: list[object], name: str = "mail.jsonl") -> Look:
+    path = folder / name
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return look(read(path))
+
+
+def test_fields_of_mail_are_found(tmp_path: Path) -> None:
+    rows = [
+        {"id": i, "from": f"u{i % 9}@x.org", "meta": {"subject": "about the parcel"}, "body": SAID["de"],
+         "intent": "abc"[i % 3]}
+        for i in range(40)
+    ]  # fmt: skip
+    found = seen(tmp_path, rows)
+    assert (found.texts, found.user, found.id, found.label) == (("body", "meta.subject"), "from", "id", "intent")
+    assert (found.language, found.documents, found.whole, found.users) == ("de", 40, True, 9)
+    settings = suggest(found, ["mail.jsonl"], "work")
+    assert settings.screen.policy == ("pii", "de")
+    assert settings.read.text == "body"
+
+
+def test_a_field_that_is_different_in_each_row_is_no_user_and_a_long_one_no_label(tmp_path: Path) -> None:
+    found = seen(tmp_path, [{"text": SAID["en"], "topic": f"{SAID['fr']} {i}"} for i in range(40)])
+    assert (found.user, found.label, found.texts[0]) == (None, None, "text")
+
+
+@pytest.mark.parametrize(
+    ("row", "chat", "cut"),
+    [
+        ({"messages": [{"role": "user", "content": SAID["en"]}]}, "openai", "document"),
+        ({"conversations": [{"from": "human", "value": SAID["en"]}]}, "sharegpt", "document"),
+        ({"prompt": SAID["en"], "completion": SAID["en"]}, "pairs", "document"),
+        ({"instruction": SAID["en"], "input": "", "output": SAID["en"]}, "alpaca", "document"),
+        ({"turns": [{"speaker": "USR", "text": SAID["en"]}]}, None, "turn"),
+    ],
+)
+def test_conversations_are_recognised(tmp_path: Path, row: object, chat: str | None, cut: str) -> None:
+    found = seen(tmp_path, [row] * 5)
+    assert (found.chat, unit(found), found.language) == (chat, cut, "en")
+
+
+def test_tables_and_plain_text(tmp_path: Path) -> None:
+    with (tmp_path / "notes.csv").open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerows([("nr", "patient", "note"), *((i, f"p{i % 4}", SAID["fr"]) for i in range(8))])
+    (tmp_path / "one.txt").write_text(SAID["fr"])
+    found = look(read(tmp_path / "notes.csv", tmp_path / "one.txt"))
+    assert dict(found.formats) == {"csv": 1, "text": 1}
+    assert (found.text, found.user, found.language) == ("note", "patient", "fr")
+
+
+def test_only_some_rows_of_many_are_looked_at(tmp_path: Path) -> None:
+    found = seen(tmp_path, [{"text": SAID["en"]}] * 2500)
+    assert (found.documents, found.whole) == (2000, False)
+    assert 2000 <= found.about <= 4000
+
+
+def test_settings_follow_the_size() -> None:
+    assert delta(800_000) == pytest.approx(1e-7)
+    assert delta(3) == 1e-5
+    small = Look({"jsonl": 1}, ("text",), None, None, None, None, False, False, "en", 60, True, None, 80.0, 5000, ())
+    assert (suggest(small, ["a"], "w").canaries.number, suggest(small, ["a"], "w").audit.attacks) == (
+        0,
+        ("membership",),
+    )
+    assert suggest(small, ["a"], "w", mechanism="sgd").plan.epsilon is None
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_what_is_written_reads_back_as_it_was(tmp_path: Path, name: str) -> None:
+    settings = Settings(
+        folder="w", read=Read(paths=("a", "b")), screen=Screen(policy=("pii",)), plan=Plan(mechanism=name)
+    )
+    (tmp_path / "p.toml").write_text(render(settings, "p.toml"), "utf-8")
+    back = load(tmp_path / "p.toml").settings
+    config = mechanism(name).Config
+    assert parse(config, back.plan.options, "back") == config()
+    plain = {"plan": {"options": True}}
+    assert back.model_dump(exclude=plain) == settings.model_dump(exclude=plain)
+
+
+@pytest.mark.parametrize("name", MECHANISMS)
+def test_every_setting_has_a_comment_and_every_example_is_toml(name: str) -> None:
+    """Nothing can be added to a configuration without saying in words what it is."""
+
+    def check(model: type[BaseModel], path: str) -> None:
+        for field, about in model.model_fields.items():
+            key = f"{path}.{field}".lstrip(".")
+            inner = [k for k in (about.annotation, *getattr(about.annotation, "__args__", ()))
+                     if isinstance(k, type) and issubclass(k, BaseModel)]  # fmt: skip
+            if key == "plan.options":
+                check(mechanism(name).Config, key)
+                continue
+            said, example = words_for(key, table=bool(inner)) if inner else words_for(key)
+            if not said:
+                said, _ = words_for(key, table=True)
+            assert said, f"{key} has no words in project/words.py"
+            assert not example or tomllib.loads(f"x = {example}" if not inner else example)
+            for each in inner:
+                check(each, key)
+
+    check(Settings, "")
+
+
+def test_the_command_writes_a_project_without_a_word_of_the_corpus(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    secrets = ["Zyxwvana", "Quillfeather", "078-05-1126"]
+    rows = [
+        {"body": f"{SAID['en']} {secrets[0]} {secrets[1]} {secrets[2]} {i}", "sender": f"{secrets[1]}{i % 7}"}
+        for i in range(30)
+    ]
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data/mail.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (tmp_path / "data/broken.parquet").write_text("no table")
+    argv = ["init", f"{tmp_path}/data/*", "-o", f"{tmp_path}/p/project.toml", "--json"]
+    assert run(argv) == 0
+    told = capsys.readouterr()
+    facts = json.loads(told.out)["seen"]
+    assert (facts["text"], facts["user"], facts["language"], facts["unreadable"]) == (
+        "body",
+        "sender",
+        "en",
+        ["broken.parquet"],
+    )
+    text = (tmp_path / "p/project.toml").read_text()
+    assert not [secret for secret in (*secrets, "parcel") if secret in text + told.out + told.err]
+    assert load(tmp_path / "p/project.toml").settings.read.paths == ("../data/*",)
+    assert max(map(len, text.splitlines())) <= 122
+    assert run(argv) == 2  # it exists
+    assert "--force" in capsys.readouterr().err
+    assert run([*argv, "--force"]) == 0
+    assert (tmp_path / "p/project.toml").read_text() == text
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "says"),
+    [
+        (["nowhere.jsonl"], 3, "no such file"),
+        (["bad.bin"], 3, "none of the files can be read: bad.bin"),
+        (["empty.jsonl"], 3, "none of the files can be read: empty.jsonl"),
+        (["good.txt", "--mechanism", "ctr"], 2, "did you mean 'crt'?"),
+    ],
+)
+def test_mistakes_are_named(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    argv: list[str],
+    code: int,
+    says: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "bad.bin").write_bytes(b"\0\1\2")
+    (tmp_path / "empty.jsonl").write_text("")
+    (tmp_path / "good.txt").write_text("hello")
+    assert run(["init", *argv]) == code
+    assert says in capsys.readouterr().err
+    assert not (tmp_path / "project.toml").exists()
+
+
+def test_values_are_toml() -> None:
+    for value in (1, 1.5, True, 'a "b" \\', ("x", "y"), [], {"a": {"b": [1]}}):
+        back = tomllib.loads(f"x = {toml(value)}")["x"]
+        assert back == (list(value) if isinstance(value, tuple) else value)

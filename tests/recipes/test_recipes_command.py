@@ -1,0 +1,56 @@
+"""taciturn recipe: what it lists, shows and refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from taciturn.cli.main import run
+from taciturn.recipes import registry
+
+
+def test_list_is_every_recipe_in_both_forms(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["recipe", "list", "--json"]) == 0
+    listed = json.loads(capsys.readouterr().out)
+    assert [each["name"] for each in listed] == registry.names()
+    assert all(each["published"] and each["differs"] for each in listed)
+    assert run(["recipe", "list"]) == 0
+    shown = capsys.readouterr().out
+    assert all(name in shown for name in registry.names())
+
+
+def test_show_has_the_papers_number_and_where_it_stands(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(["recipe", "show", "crt-figure6"]) == 0
+    shown = capsys.readouterr().out
+    assert "section 5.4" in shown
+    assert "0.12" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["run"], "name a recipe"),
+        (["show", "crt-figure33"], "did you mean 'crt-figure3'"),
+        (["list", "--all"], "--all belongs"),
+        (["run", "crt-figure3"], "--quick"),
+    ],
+)
+def test_what_is_wrong_is_said_with_exit_code_2(
+    arguments: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["recipe", *arguments, "-o", str(tmp_path)]) == 2
+    error = capsys.readouterr().err
+    assert says in error
+    assert error.count("\n") == 1
+
+
+def test_a_folder_without_the_data_is_refused_before_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "data").mkdir()
+    out = tmp_path / "out"
+    assert run(["recipe", "run", "crt-figure3", "--quick", "--data", str(tmp_path / "data"), "-o", str(out)]) == 3
+    assert "found neither" in capsys.readouterr().err
+    assert not list(out.glob("*.md"))

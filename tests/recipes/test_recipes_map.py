@@ -1,0 +1,109 @@
+"""Which figures and tables there must be, and the map of docs/papers.md: every file, name and test in it exists."""
+
+from __future__ import annotations
+
+import ast
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from taciturn.errors import UsageError
+from taciturn.recipes import registry
+from taciturn.recipes.recipe import PAPERS, Recipe
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+MAP = DOCS / "papers.md"
+WANTED = [
+    *(f"crt-figure{i}" for i in range(2, 7)),
+    *(f"jft-figure{i}" for i in range(2, 5)),
+    *(f"jft-table{i}" for i in range(1, 9)),
+    *(f"uedp-figure{i}" for i in range(2, 8)),
+    "uedp-table2",
+]
+
+
+def test_every_figure_and_table_of_the_papers_has_a_recipe() -> None:
+    assert registry.names() == WANTED
+
+
+def test_an_unknown_name_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UsageError, match="did you mean 'crt-figure3'"):
+        registry.recipe("crt-figur3")
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_a_recipe_says_what_it_asks_and_what_differs(name: str) -> None:
+    recipe = registry.recipe(name)
+    assert isinstance(recipe, Recipe)
+    assert recipe.name == name
+    assert recipe.paper == name.split("-")[0] in PAPERS
+    kind, number = re.fullmatch(r"\w+-(figure|table)(\d+)", name).groups()  # type: ignore[union-attr]
+    assert recipe.item.lower() in (f"{kind} {number}", f"{kind} {'i' * int(number)}")
+    for field in ("title", "asks", "paper_setting", "our_setting"):
+        assert len(getattr(recipe, field)) > 10, field
+    assert recipe.asks[-1] in ".?"
+    assert recipe.differs
+    assert recipe.published
+    for table in recipe.published:
+        assert table.rows
+        assert table.source, f"{table.title}: where in the paper?"
+
+
+@cache
+def names(path: Path) -> frozenset[str]:
+    """Functions, classes and constants at the top of a module."""
+    found: set[str] = set()
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+    return frozenset(found)
+
+
+def rows() -> list[list[str]]:
+    lines = [line for line in MAP.read_text("utf-8").splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in cells if row[0] != "in the paper" and not set(row[0]) <= {"-"}]
+
+
+@pytest.mark.parametrize(("column", "base"), [(1, ROOT / "src/taciturn"), (2, ROOT / "tests")])
+def test_every_file_and_name_of_the_map_exists(column: int, base: Path) -> None:
+    missing = []
+    for row in rows():
+        assert len(row) == 4, row
+        named = re.findall(r"`([\w/]+\.py)(?:::(\w+))?`", row[column])
+        if not named:
+            missing.append(f"{row[0]}: names no file")
+        for file, name in named:
+            path = base / file
+            if not path.is_file() or (name and name not in names(path)):
+                missing.append(f"{row[0]}: {file}{'::' + name if name else ''}")
+    assert not missing
+
+
+def test_the_map_has_every_recipe() -> None:
+    text = MAP.read_text("utf-8")
+    assert [name for name in WANTED if f"papers/{name}.md" not in text] == []
+
+
+def test_links_of_the_map_and_of_the_pages_lead_somewhere() -> None:
+    pages = sorted((DOCS / "papers").glob("*.md"))
+    assert pages
+    dead = []
+    for page in [MAP, *pages]:
+        for target in re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text("utf-8")):
+            if not target.startswith("http") and not (page.parent / target).exists():
+                dead.append(f"{page.name}: {target}")
+    assert not dead
+
+
+def test_every_recipe_has_a_page_with_small_pictures() -> None:
+    folder = DOCS / "papers"
+    assert [name for name in WANTED if not (folder / f"{name}.md").exists()] == []
+    assert [path.name for path in folder.glob("*.svg") if path.stat().st_size > 100_000] == []
