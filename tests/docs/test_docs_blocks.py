@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import tomllib
@@ -10,10 +11,10 @@ from typing import Any
 
 import pytest
 from blocks import ROOT, Block, blocks, run_console, run_shell, run_toml
-from world import make
+from world import TRUTH, make
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-OWN_TEST = {"new-mechanism.md"}  # tests/mechanisms/test_mechanisms_howto.py
+OWN_TEST = {"new-mechanism.md", "tutorial.md"}  # tests/mechanisms/test_mechanisms_howto.py; below
 
 
 def name_of(page: Path) -> str:
@@ -52,6 +53,23 @@ def test_every_block_of_the_page_runs(page: Path, here: Path) -> None:
             one(block, given, names)
         except Exception as error:
             raise AssertionError(f"{where}: {type(error).__name__}: {error}") from error
+
+
+@pytest.mark.timeout(600)
+def test_a_newcomer_follows_the_tutorial_to_its_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """From an empty folder, in the order and with the words of the page."""
+    monkeypatch.chdir(tmp_path)
+    Path(TRUTH).write_text("[]")
+    names: dict[str, Any] = {"__name__": "__page__"}
+    for block in blocks(ROOT / "docs" / "tutorial.md"):
+        one(block, frozenset(), names)
+    report = Path("report.html").read_text("utf-8")
+    assert report.count("<svg") > 5
+    assert all(word in report for word in ("crt", "redacted", "confidentiality", "substitution"))
+    assert Path("model/certificate.json").is_file()
+    rates = json.loads(Path("recall.json").read_text("utf-8"))["bounds"]
+    assert 0.3 < rates["gamma"] < 0.8, "the page says: about half"
+    assert rates["delta2"] < 0.2, "the page says: below a tenth; the sample is drawn anew, so leave it room"
 
 
 def one(block: Block, given: frozenset[str], names: dict[str, Any]) -> None:

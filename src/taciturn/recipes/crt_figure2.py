@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from taciturn.recipes.crt_bench import Bench, where_from
 from taciturn.recipes.crt_curves import DIFFERS, NEEDS, OUR_SETTING, PAPER_SETTING, TITLES, Cells, order, results
 from taciturn.recipes.crt_sizes import DELTA, KINDS, ROWS, name_of
@@ -81,14 +83,13 @@ def _table(name: str, cells: Cells, gamma: float) -> Table:
         for row, kinds in ROWS.items():
             if kind in kinds:
                 cell = cells[kind, row, gamma, 0]
-                ends = {"redacted": (0.0, 0.0), "S-DP": (float("inf"), float("inf"))}
+                ends = {"redacted": (math.inf, 0.0), "S-DP": (math.inf, math.inf)}
                 holds, published = ends.get(row) or (cell["holds"][-1], cell["published"][-1])
                 rows.append((name_of(kind, row), cell["perplexity"], cell["outside"], cell["sigma"], published, holds))
     columns = ("model", "perplexity", "outside secrets", "σ", "ε as published", "ε that holds")
     note = (
-        "Redaction alone: 0 is about secrets that π finds; those that it misses, a share γ, are trained on in the "
-        "open, and no "
-        "finite ε holds for a random secret at δ below γ. The paper counts it as 0 for a perfect policy."
+        "Non-private models read redacted text. The paper counts that as 0, which is true of a secret that π finds; those "
+        "that it misses, a share γ, are trained on in the open, and no finite ε holds for a random secret at δ below γ."
     )
     return Table(
         f"{TITLES[name]}: at the end of training, γ = {gamma:g}", columns, tuple(rows), note=note, bounds=columns[-1:]

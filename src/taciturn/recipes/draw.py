@@ -81,8 +81,10 @@ def _axes(axes: Axes, plot: Plot) -> None:
         axes.set_xlim(-0.5, len(plot.names) - 0.5)
         if max(map(len, plot.names)) * len(plot.names) > 60:
             axes.tick_params(axis="x", rotation=25)
-    elif not plot.log_x:
+    else:
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(_plain))
+        if plot.log_x:
+            axes.xaxis.set_minor_formatter(ticker.NullFormatter())
     if plot.log_y:
         axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5), numticks=9))
         axes.yaxis.set_minor_formatter(ticker.NullFormatter())

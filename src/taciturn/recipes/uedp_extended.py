@@ -41,8 +41,8 @@ def _says(curves: list[Series], rates: tuple[float, ...], ours: list[dict[str, o
         lines.append(f"{'As' if better else 'Not as'} in the paper, {each.name}: {verdict}; best at q_s = {best:g}.")
     if min(curves[0].y) >= curves[3].y[0]:
         lines.append(
-            "Not as in the paper: with its noise as printed Algorithm 1 ends no better than it began at any q_s, so its order over "
-            "q_s is chance."
+            "Not as in the paper: with its noise as printed Algorithm 1 ends no better than it began at any q_s, so "
+            "its order over q_s is chance."
         )
     sigmas = [row["sigma"]["private"] for row in ours]  # type: ignore[index]
     lines.append(

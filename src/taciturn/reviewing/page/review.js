@@ -224,10 +224,12 @@ function setCaret(at) {
   document.getSelection().collapse(text, offset);
 }
 
-document.addEventListener("selectionchange", () => {
+function pick() {
   const now = document.activeElement === box ? selection() : null;
   if (now) picked = now;
-});
+}
+
+document.addEventListener("selectionchange", pick);
 
 // Nothing can be typed: what an input method changes all the same is put back.
 for (const name of ["beforeinput", "drop", "paste", "cut", "dragstart"]) {
@@ -317,6 +319,7 @@ box.addEventListener("keydown", (event) => {
   const act = KEYS[event.key] || (number >= 0 && number < state.kinds.length && (() => choose(state.kinds[number])));
   if (!act) return;
   event.preventDefault();
+  pick();  // the event that tells of a new selection may still be on its way
   if (!moving && !event.repeat) act();
 });
 
