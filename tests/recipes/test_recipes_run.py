@@ -50,7 +50,7 @@ def test_what_is_trained_is_certified_attacked_and_drawn(figure2: Built, out: Pa
     ends = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     assert len(ends) == 9
     assert ends["Non-private-GPT"]["ε as published"] == 0
-    assert ends["Non-private-GPT"]["ε that holds"] == float("inf")  # of a secret drawn at random, at δ below γ
+    assert ends["Non-private-GPT"]["ε that holds"] == math.inf  # of a secret drawn at random, at δ below γ
     assert ends["S-DP-LSTM"]["ε that holds"] == math.inf
     assert ends["DPSGD-LSTM"]["ε that holds"] <= 3.0  # type: ignore[operator]
     crt = float(ends["CRT-GPT"]["ε that holds"])  # type: ignore[arg-type]
