@@ -159,6 +159,6 @@ def _table(views: Sequence[Any]) -> Any:
             f"{perplexity(view, 'perplexity_public_tokens'):.3f}",
             f"{exposure.score:.2f} bits\nnull: 95 % below {exposure.null['p95']:.2f}\np = {number(exposure.null['p'], 2)}",
             f"{member.detail['accuracy']:.3f}\nnull: .5, 95 % below {member.null['accuracy_p95']:.3f}",
-            "\n".join(g.words() for g in view.guarantees if g.notion == "confidentiality"),
+            "\n".join(g.label() for g in view.guarantees if g.notion == "confidentiality"),
         )
     return made
