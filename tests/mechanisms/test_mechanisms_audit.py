@@ -93,7 +93,8 @@ def test_half_the_noise_is_found_out_and_the_right_noise_is_not(
     assert scale <= told["noise_at_most"] < 2 * scale
     assert found["controls"]["positive"] > 0.95
     mu = np.sqrt(2) * torch.distributions.Normal(0, 1).icdf(torch.tensor(found["score"])).item()
-    assert mu == pytest.approx(0.97 / scale, abs=0.15)  # nearly all that there is to see
+    # Nearly all that there is to see; the area of 1,100 against 1,100 puts ±.05 on μ, so .3 is six deviations.
+    assert mu == pytest.approx(0.97 / scale, abs=0.3)
 
 
 def test_the_margins_of_both_verdicts() -> None:
