@@ -4,9 +4,9 @@
     python experiments/crt.py run customersim lstm --gamma 0 0.1 0.3 0.5 --data DATA --work WORK
     python experiments/crt.py table --work WORK
 
-Ten canaries "My ID is: NNNNN" (in lower case in CustomerSim) are planted 20 times each. π is made to miss a share γ of the
-spans it finds. Membership is attacked on private records of the training dialogues, as the model read them, against those
-of as many dialogues that follow in the same file.
+Ten canaries "My ID is: NNNNN" (in lower case in CustomerSim and ABCD) are planted 20 times each. π is made to miss a share γ
+of the spans it finds. Membership is attacked on private records of the training dialogues, as the model read them, against
+those of as many dialogues that follow in the same file.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ EPSILON, DELTA = 3.0, 8e-5
 TEMPLATES = {
     "multiwoz": Template("My ID is: {}", length=5),
     "customersim": Template("my id is: {}", length=5),  # its π takes two words with capitals for a name
+    "abcd": Template("my id is: {}", length=5),
 }
 PLANTED = {name: Planted(each, tuple(draw(each, 10, 7)), 20) for name, each in TEMPLATES.items()}
 SIDE, GROUP, TEST = 200, 20, 250
@@ -43,7 +44,9 @@ SIDE, GROUP, TEST = 200, 20, 250
 SETS = {
     "multiwoz": ("multiwoz21", "test", "multiwoz22", "valid"),
     "customersim": ("customersim", "train", "customersim", "test"),
+    "abcd": ("abcd", "valid", "abcd", "test"),
 }
+PI = {"multiwoz": "multiwoz", "customersim": "customersim", "abcd": "spacy:low-entity"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +142,7 @@ class Experiment:
                 canaries = PLANTED[self.name]
                 documents = plant(documents, canaries.template, canaries.secrets, canaries.copies, 7)
             corpus = Corpus.from_documents(documents)
-            pi, wide = tt.policy(self.name), tt.policy("conservative")
+            pi, wide = tt.policy(PI[self.name]), tt.policy("conservative")
             tt.screen(corpus, pi, wide, unit="turn", miss_rate=self.gamma, out=folder)
         return tt.load_screened(folder)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import taciturn as tt
+from leaks import told
 from taciturn.auditing.canaries import Planted
 from taciturn.auditing.compare import Audited, compared, exceeded, statement
 from taciturn.auditing.controls import MEMBERS, TEMPLATE, overfitted
@@ -94,35 +95,35 @@ def test_a_certificate_that_does_not_hold_ends_with_exit_code_4(certified: Path,
     assert command([*call, "--copies", "1"]) == 4
     shown = capsys.readouterr()
     assert "above the certificate" in " ".join((shown.out + shown.err).split())
-    assert toy.secret not in shown.out + shown.err
+    assert not told(toy.secret, shown.out + shown.err)
     (kept,) = json.loads((certified / "audit.json").read_text())["findings"]
     assert kept["detail"]["certificate"]["eps_lower"] > kept["detail"]["certificate"]["epsilon"]
-    assert toy.secret not in (certified / "audit.json").read_text()
+    assert not told(toy.secret, (certified / "audit.json").read_text())
 
 
 def test_members_audit_one_record_added_or_removed(certified: Path, tmp_path: Path, capsys: Any) -> None:
     toy = overfitted()
     (found,) = audit(certified, ["membership"], members=toy.members, nonmembers=toy.nonmembers)
     claim = next(g for g in Certificate.read(certified / "certificate.json").statements() if g.unit == RECORD)
-    told = found.detail["certificate"]
-    assert (told["relation"], told["k"], told["epsilon"], told["delta"]) == (
+    detail = found.detail["certificate"]
+    assert (detail["relation"], detail["k"], detail["epsilon"], detail["delta"]) == (
         "add-remove",
         1,
         claim.epsilon,
         claim.delta,
     )
-    assert told["eps_lower"] > 0
-    assert told["noise_at_most"] < 1  # no noise at all was in what somebody put there
-    assert told["exceeded"]
+    assert detail["eps_lower"] > 0
+    assert detail["noise_at_most"] < 1  # no noise at all was in what somebody put there
+    assert detail["exceeded"]
     for side, texts in (("in", toy.members), ("out", toy.nonmembers)):
         (tmp_path / side).write_text("\n".join(texts) + "\n")
     code = command(["audit", str(certified), "--attack", "membership,extraction", "--members", str(tmp_path / "in"),
                     "--nonmembers", str(tmp_path / "out"), "--secrets", str(_secrets(tmp_path))])  # fmt: skip
     out = capsys.readouterr().out
-    assert code == (4 if told["exceeded"] else 0)
+    assert code == (4 if detail["exceeded"] else 0)
     assert "not measurable" in out
     assert "min_k_plus" in out
-    assert not any(text in out for text in (toy.secret, *toy.members))
+    assert not any(told(text, out) for text in (toy.secret, *toy.members))
 
 
 def _secrets(folder: Path) -> Path:

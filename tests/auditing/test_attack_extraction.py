@@ -11,6 +11,7 @@ import pytest
 import torch
 from scipy.stats import binom
 
+from leaks import told
 from taciturn.auditing import extraction as module
 from taciturn.auditing.canaries import Planted
 from taciturn.auditing.controls import TEMPLATE, overfitted
@@ -91,7 +92,7 @@ def test_an_overfitted_model_gives_its_secret_up() -> None:
     assert finding.detail["greedy"]["rate"] == 1.0
     table = {(row["n"], row["p"]): row["extracted"] for row in finding.detail["table"]}
     assert table[10, 0.5] == 1
-    assert toy.secret not in str(finding.to_json())
+    assert not told(toy.secret, str(finding.to_json()))
     assert toy.secret not in repr(toy_known())
 
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from leaks import told
 from taciturn.auditing.controls import MEMBERS, overfitted
 from taciturn.auditing.generation import Decoding
 from taciturn.auditing.personal import Masked, gold, once, tagged
@@ -63,7 +64,7 @@ def test_extraction_counts_what_an_overfitted_model_says() -> None:
         50,
         50,
     )  # the canary is one of the records as well
-    assert not any(each.value in str(finding.to_json()) for each in (*inside, *outside))
+    assert not any(told(each.value, str(finding.to_json())) for each in (*inside, *outside))
 
 
 def test_what_the_base_model_says_is_not_counted() -> None:

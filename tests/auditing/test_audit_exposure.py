@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from leaks import told
 from taciturn.auditing import likelihood, nulls
 from taciturn.auditing.alphabets import NAMED
 from taciturn.auditing.canaries import Template, draw
@@ -266,7 +267,7 @@ def test_exposure_of_a_model_that_remembers() -> None:
     assert finding.null["p"] == pytest.approx(1e-6)
     assert finding.controls["positive"] == math.log2(10**6)
     assert finding.detail["eps_lower"] > 3
-    assert toy.secret not in str(finding.to_json())
+    assert not told(toy.secret, str(finding.to_json()))
 
 
 def test_exposure_of_a_model_that_never_saw_anything() -> None:

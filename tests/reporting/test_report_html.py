@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import taciturn.reporting.html as page_module
+from leaks import told
 from taciturn.reporting import RunView, pdf, render, write
 from taciturn.reporting.content import collect, plain
 
@@ -207,10 +208,10 @@ def test_free_text_of_the_inputs_stays_out(make_run: Callable[..., Path], tmp_pa
     program = shutil.which("chromium")
     if program and shutil.which("pdftotext"):  # and printed: neither in its text nor in what a PDF says of itself
         pdf.write(tmp_path / "report.pdf", page, program)
-        told = [[tool, str(tmp_path / "report.pdf"), *rest] for tool, *rest in (("pdftotext", "-"), ("pdfinfo",))]
-        printed = [subprocess.run(each, capture_output=True, text=True, check=True).stdout for each in told]
+        calls = [[tool, str(tmp_path / "report.pdf"), *rest] for tool, *rest in (("pdftotext", "-"), ("pdfinfo",))]
+        printed = [subprocess.run(each, capture_output=True, text=True, check=True).stdout for each in calls]
         assert "Before you sign" in printed[0]
-        assert not any(part in text for text in printed for part in SECRET.split())
+        assert not any(told(part, text) for text in printed for part in SECRET.split())
 
 
 def _luminance(colour: str) -> float:
