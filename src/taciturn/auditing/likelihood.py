@@ -133,12 +133,16 @@ def _children(trie: Trie, nodes: NDArray[np.int64]) -> tuple[NDArray[np.int64], 
 
 
 def _columns(logits: Tensor, row: NDArray[np.int64], token: Ids) -> Scores:
-    """log-softmax of ``logits`` [B, V] at (row, token), without writing the other columns."""
-    at = torch.from_numpy(row), torch.from_numpy(token.astype(np.int64))
-    values = logits[at[0].to(logits.device), at[1].to(logits.device)].double()
-    blocks = logits.split(max(1, BLOCK // logits.shape[1]))
-    total = torch.cat([block.float().logsumexp(-1) for block in blocks]).double()
-    return np.asarray((values - total[at[0].to(logits.device)]).cpu().numpy())
+    """log-softmax of ``logits`` [B, V] at (row, token), rows ascending, a block at a time."""
+    step = max(1, BLOCK // logits.shape[1])
+    starts = range(0, len(logits), step)
+    ends = np.searchsorted(row, [*starts, len(logits)])
+    at = torch.from_numpy(row).to(logits.device), torch.from_numpy(token.astype(np.int64)).to(logits.device)
+    parts = [
+        logits[start : start + step].float().log_softmax(-1)[at[0][a:b] - start, at[1][a:b]]
+        for start, a, b in zip(starts, ends, ends[1:], strict=False)
+    ]
+    return np.asarray(torch.cat(parts).double().cpu().numpy())
 
 
 def _read(model: Any, tokens: Ids, state: Any, parents: NDArray[np.int64] | None) -> tuple[Any, Tensor]:

@@ -11,7 +11,7 @@ rmia        share of a population that the record's likelihood ratio beats (Zari
 from __future__ import annotations
 
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -23,6 +23,7 @@ from torch import Tensor
 
 from taciturn.models.hf import context_length
 from taciturn.models.loss import Batch, collate, microbatches, run_model
+from taciturn.models.lstm import RecurrentLM
 from taciturn.models.tokens import encode_all, mask_id
 
 Scores = NDArray[np.float64]
@@ -37,6 +38,9 @@ BUDGET = 4096
 
 BLOCK = 2**18
 """Logits looked at together: few enough to stay in a core's cache."""
+
+CHUNK = 2**22
+"""Logits a recurrent model makes together: enough that its decoder's weights are not fetched for a few rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +62,7 @@ def read(model: Any, tokenizer: Any, texts: Sequence[str], share: float = SHARE)
     with torch.inference_mode():
         for rows in microbatches(np.arange(len(tokens)), tokens.lengths, BUDGET):
             batch = collate(tokens, rows, mask, model.device)
-            owner, logp, standard = _per_token(run_model(model, batch), batch)
+            owner, logp, standard = _per_token(model, batch)
             ends = np.searchsorted(owner, np.arange(len(rows) + 1))
             for b, (start, end) in enumerate(pairwise(ends)):
                 if end > start:
@@ -74,33 +78,50 @@ def _mean_lowest(values: Scores, k: int) -> float:
     return float(np.partition(values, k - 1)[:k].mean())
 
 
-def _per_token(logits_BTV: Tensor, batch: Batch) -> tuple[NDArray[np.int64], Scores, Scores]:
+def _per_token(model: Any, batch: Batch) -> tuple[NDArray[np.int64], Scores, Scores]:
     """Of every target in the batch: its record, log p, and (log p − μ)/σ. [targets] each, records ascending."""
-    z = logits_BTV.reshape(-1, logits_BTV.shape[-1])
     at = (batch.weights.reshape(-1) > 0).nonzero().squeeze(1)
     wanted = batch.targets.reshape(-1)[at]
-    logp, mean, variance = (torch.empty(len(at), device=z.device) for _ in range(3))
-    step = max(1, BLOCK // z.shape[1])
-    for some in torch.arange(len(at), device=z.device).split(step):
-        # the same moments as of log p: a shift by the largest logit cancels in all of them
-        shifted = z[at[some]].float()
-        shifted -= shifted.amax(1, keepdim=True)
-        p = shifted.exp()
-        total = p.sum(1)
-        weighted = p.mul_(shifted)  # product and sum: five times as fast as a batch of dot products
-        first = weighted.sum(1) / total
-        if not bool(first.isfinite().all()):  # tokens a model forbids: p = 0, but 0 · −∞ is not
-            shifted.clamp_(min=-1e4)
-            weighted = shifted.exp().mul_(shifted)
-            first = weighted.sum(1) / total
-        second = weighted.mul_(shifted).sum(1) / total
-        log_total = total.log()
-        logp[some] = shifted.gather(1, wanted[some, None]).squeeze(1) - log_total
-        mean[some] = first - log_total
-        variance[some] = second - first.square()
+    found = [_moments(*each) for each in _blocks(model, batch, at, wanted)]
+    logp, mean, variance = (torch.cat(each) for each in zip(*found, strict=True)) if found else torch.empty(3, 0)
     standard = (logp - mean) / variance.clamp(min=1e-10).sqrt()
     owner = (at // batch.targets.shape[1]).cpu().numpy()
     return owner, logp.double().cpu().numpy(), standard.double().cpu().numpy()
+
+
+def _moments(logits: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """log p of ``wanted`` [n], and mean and variance of log p over the vocabulary, from logits [n, V], which are lost."""
+    # the same moments as of log p: a shift by the largest logit cancels in all of them
+    shifted = logits.float()
+    shifted -= shifted.amax(1, keepdim=True)
+    p = shifted.softmax(1)  # one call, twice as fast as exp, sum and a division
+    log_total = -p.amax(1).log()
+    weighted = p.mul_(shifted)  # product and sum: five times as fast as a batch of dot products
+    first = weighted.sum(1)
+    if not bool(first.isfinite().all()):  # tokens a model forbids: p = 0, but 0 · −∞ is not
+        shifted.clamp_(min=-1e4)
+        weighted = shifted.softmax(1).mul_(shifted)
+        first = weighted.sum(1)
+    second = weighted.mul_(shifted).sum(1)
+    return shifted.gather(1, wanted[:, None]).squeeze(1) - log_total, first - log_total, second - first.square()
+
+
+def _blocks(model: Any, batch: Batch, at: Tensor, wanted: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Logits [n, V] at the positions ``at`` in turn, and what is wanted there. A recurrent model's are made a chunk at a
+    time: those of padding never are, and a chunk is still in cache when it is looked at."""
+    if isinstance(model, RecurrentLM):
+        hidden, _ = model.hidden(batch.input_ids)
+        V = model.decoder.out_features
+        chunks = hidden.reshape(-1, hidden.shape[-1])[at].split(max(1, CHUNK // V))
+        made: Iterable[Tensor] = (block for c in chunks for block in model.decoder(c).split(max(1, BLOCK // V)))
+    else:
+        z = run_model(model, batch)
+        z = z.reshape(-1, z.shape[-1])
+        made = (z[some] for some in at.split(max(1, BLOCK // z.shape[1])))
+    start = 0
+    for block in made:
+        yield block, wanted[start : start + len(block)]
+        start += len(block)
 
 
 def compressed(texts: Sequence[str]) -> Scores:

@@ -100,8 +100,8 @@ def microbatches(rows: NDArray[np.int64], sizes: NDArray[np.int64], token_budget
 
 
 class CrossEntropy(torch.autograd.Function):
-    """Σ_t w_t · nll_t per record, in blocks of rows that stay in cache. The forward pass leaves exp(z − max z) where the
-    logits were and the backward pass turns that into the gradient: logits are held once, and nothing of their size is
+    """Σ_t w_t · nll_t per record, in blocks of rows that stay in cache. The forward pass leaves the probabilities where the
+    logits were and the backward pass turns those into the gradient: logits are held once, and nothing of their size is
     allocated. logits [B, T, V], targets [B, T], weights [B, T]."""
 
     BLOCK = 2**20
@@ -110,28 +110,25 @@ class CrossEntropy(torch.autograd.Function):
     def forward(ctx: Any, logits_BTV: Tensor, target_BT: Tensor, weight_BT: Tensor) -> Tensor:
         V = logits_BTV.shape[-1]
         z, y = logits_BTV.reshape(-1, V), target_BT.reshape(-1, 1)
-        nll, total = (torch.empty(len(z), 1, device=z.device) for _ in range(2))
+        nll = torch.empty(len(z), 1, device=z.device)
         blocks = max(1, CrossEntropy.BLOCK // V)
-        for rows, at, n, s in zip(*(t.split(blocks) for t in (z, y, nll, total)), strict=True):
+        for rows, at, n in zip(*(t.split(blocks) for t in (z, y, nll)), strict=True):
             e = rows.float()  # itself in float32; under autocast only what is stored is rounded
-            top = e.amax(1, keepdim=True)
-            torch.sub(top, e.gather(1, at), out=n)
-            torch.sum(e.sub_(top).exp_(), 1, keepdim=True, out=s)
-            n.add_(s.log())
-            if e is not rows:
-                rows.copy_(e)
-        ctx.saved = (z, y, total, weight_BT, logits_BTV.shape, blocks)
+            p = e.softmax(1)  # one call, in half the time of exp and sum
+            torch.sub(e.amax(1, keepdim=True), e.gather(1, at), out=n)
+            n.sub_(p.amax(1, keepdim=True).log())  # Σ exp(z − max z) = 1 / max p
+            rows.copy_(p)
+        ctx.saved = (z, y, weight_BT, logits_BTV.shape, blocks)
         return (nll.view_as(weight_BT) * weight_BT).sum(1)
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        z, y, total, weight_BT, shape, blocks = ctx.saved
+        p, y, weight_BT, shape, blocks = ctx.saved
         ctx.saved = None
         scale = (weight_BT * grads[0][:, None]).reshape(-1, 1)
-        share = scale / total
-        for rows, at, a, b in zip(*(t.split(blocks) for t in (z, y, share, scale)), strict=True):
-            rows.mul_(a).scatter_add_(1, at, b.neg().to(rows.dtype))
-        return z.view(shape), None, None
+        for rows, at, w in zip(*(t.split(blocks) for t in (p, y, scale)), strict=True):
+            rows.mul_(w).scatter_add_(1, at, w.neg().to(rows.dtype))
+        return p.view(shape), None, None
 
 
 def run_model(model: Any, batch: Batch) -> Tensor:
@@ -172,7 +169,7 @@ def token_losses(model: Any, batch: Batch) -> Tensor:
         nll = torch.empty_like(batch.weights)
         for b in range(len(batch)):  # row by row: a float32 copy of [B, T, V] would double the memory
             z = logits[b].float()
-            nll[b] = z.logsumexp(-1) - z.gather(-1, batch.targets[b][:, None]).squeeze(-1)
+            nll[b] = -z.log_softmax(-1).gather(-1, batch.targets[b][:, None]).squeeze(-1)
         return nll * batch.weights
 
 
