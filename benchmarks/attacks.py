@@ -26,8 +26,8 @@ import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
 from taciturn.auditing.canaries import Template, draw
-from taciturn.auditing.exposure import midranks
 from taciturn.auditing.likelihood import pace
+from taciturn.auditing.ranking import midranks
 from taciturn.auditing.scores import BUDGET, read
 from taciturn.auditing.search import scored
 from taciturn.auditing.trie import candidate_trie, encode_candidates

@@ -70,7 +70,10 @@ def records(n: int, steps: int = 20) -> None:
     from taciturn.models.hf import load_model
     from taciturn.models.tokens import Tokens, byte_tokenizer
     from taciturn.training.engine import Options, fit
-    from taciturn.training.plan import ClipNoise, Model, Optimiser, Phase, Plan, Poisson, Seeds, Target
+    from taciturn.training.phase import Phase
+    from taciturn.training.plan import Model, Plan, Seeds, Target
+    from taciturn.training.schedules import Optimiser
+    from taciturn.training.terms import ClipNoise, Poisson
 
     tokenizer = byte_tokenizer()
     before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20

@@ -16,8 +16,9 @@ from taciturn.auditing.alphabets import NAMED
 from taciturn.auditing.canaries import Planted, Template, draw, write_plantings
 from taciturn.auditing.combined import combined, exposures
 from taciturn.auditing.controls import overfitted
-from taciturn.auditing.exposure import Ranked, exposure, judged, ranked
+from taciturn.auditing.exposure import exposure, judged
 from taciturn.auditing.finding import Finding
+from taciturn.auditing.ranking import Ranked, ranked
 from taciturn.auditing.run import audit
 from taciturn.errors import UsageError
 

@@ -17,8 +17,9 @@ from taciturn.auditing import likelihood, nulls
 from taciturn.auditing.alphabets import NAMED
 from taciturn.auditing.canaries import Template, draw
 from taciturn.auditing.controls import TEMPLATE, overfitted, positive_control
-from taciturn.auditing.exposure import exposure, midranks, ranks
+from taciturn.auditing.exposure import exposure
 from taciturn.auditing.likelihood import BudgetSpent, candidate_scores, plain_scores
+from taciturn.auditing.ranking import midranks, ranks
 from taciturn.auditing.trie import build, candidate_trie, encode_candidates
 from taciturn.errors import TaciturnError, UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM

@@ -9,8 +9,9 @@ import torch
 from taciturn.auditing import likelihood, search
 from taciturn.auditing.canaries import Template, draw
 from taciturn.auditing.controls import TEMPLATE, overfitted
-from taciturn.auditing.exposure import exposure, midranks, ranked
+from taciturn.auditing.exposure import exposure
 from taciturn.auditing.likelihood import candidate_scores, pace
+from taciturn.auditing.ranking import midranks, ranked
 from taciturn.auditing.search import Estimate, scored
 from taciturn.auditing.trie import candidate_trie, encode_candidates
 from taciturn.errors import UsageError

@@ -149,9 +149,8 @@ def test_infinite_costs_are_not_drawn(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_plot_without_matplotlib_names_the_extra(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in [
-        n for n in sys.modules if n.startswith(("matplotlib", "taciturn.reporting.plots", "taciturn.reporting.svg"))
-    ]:
+    drawn = tuple(f"taciturn.reporting.{name}" for name in ("drawing", "plots", "svg"))
+    for name in [n for n in sys.modules if n.startswith(("matplotlib", *drawn))]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     text = said(["--sigma", "1,2", *PLAN, "--plot", f"{tmp_path}/e.svg"], capsys, 2)

@@ -272,9 +272,12 @@ def test_reading_options_are_those_of_the_reader() -> None:
     from dataclasses import fields
 
     from taciturn.cli.reading import Reading
+    from taciturn.project.settings import Read
     from taciturn.text.readers.items import ReadOptions
 
-    assert [(f.name, f.default) for f in fields(Reading)] == [(f.name, f.default) for f in fields(ReadOptions)]
+    options = [(f.name, f.default) for f in fields(ReadOptions)]
+    assert [(f.name, f.default) for f in fields(Reading)] == options
+    assert [(name, f.default) for name, f in Read.model_fields.items() if name != "paths"] == options
 
 
 def test_mistakes(desk: Path, labels: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,9 +19,10 @@ import pytest
 
 from taciturn.cli.main import run
 from taciturn.project.settings import load
+from taciturn.project.shared import Show
 from taciturn.project.standing import resumable
 from taciturn.project.state import State, opened
-from taciturn.project.work import STEPS, Show, Work
+from taciturn.project.work import STEPS, Work
 
 NAME = "Zyxwvana Quillfeather"
 PROJECT = """

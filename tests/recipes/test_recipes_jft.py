@@ -13,8 +13,9 @@ import pytest
 from taciturn.errors import UsageError
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.events import PoissonGaussian
-from taciturn.recipes import jft, jft_canaries, jft_figure4, jft_table1, jft_table3, jft_table5, marks, registry
+from taciturn.recipes import jft_bench, jft_canaries, jft_figure4, jft_table1, jft_table3, jft_table5, marks, registry
 from taciturn.recipes.jft_canaries import Kind, attack
+from taciturn.recipes.jft_paper import LEVELS
 from taciturn.recipes.recipe import Inputs, Results
 from taciturn.recipes.work import Work
 from taciturn.screening.policies.view import View
@@ -51,8 +52,8 @@ def test_light_noise_is_calibrated_to_the_estimate_and_a_miss_pays_more() -> Non
 
 
 def test_detectors_of_four_levels_mark_more_and_more() -> None:
-    left = {level: jft_table1._left(level, jft_table1.SENTENCES) for level in jft.LEVELS}
-    shares = [left[level]["share"] for level in jft.LEVELS]
+    left = {level: jft_table1._left(level, jft_table1.SENTENCES) for level in LEVELS}
+    shares = [left[level]["share"] for level in LEVELS]
     assert shares == sorted(shares)
     assert left["low-entity"]["left"][0] == "Did you hear <MASK> is getting divorced?"  # section 4
     assert left["low-entity"]["left"][1] == jft_table1.SENTENCES[1]
@@ -87,7 +88,7 @@ def test_the_detector_of_the_canaries_has_the_recall_that_is_asked(work: Work, s
 
 
 def test_turns_keep_their_annotations(work: Work) -> None:
-    bench = jft.bench("wikitext2", SMALL, work)
+    bench = jft_bench.bench("wikitext2", SMALL, work)
     assert len(bench.documents) == bench.sizes.train
     assert any(d.gold for d in bench.documents)
     for document in bench.documents:
@@ -131,12 +132,12 @@ def test_a_curve_follows_both_phases_of_a_run(work: Work) -> None:
 def test_a_model_serves_the_tasks_of_its_kind(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "gpt2"}))
     writes = Inputs("full", model=str(tmp_path))
-    assert jft.chosen(("mnli", "wikitext2", "abcd"), writes) == ("wikitext2", "abcd")
+    assert jft_bench.chosen(("mnli", "wikitext2", "abcd"), writes) == ("wikitext2", "abcd")
     with pytest.raises(UsageError, match="roberta-base"):
-        jft.chosen(("mnli", "sst2"), writes)
-    assert jft.chosen(("mnli", "abcd"), SMALL) == ("mnli", "abcd")
+        jft_bench.chosen(("mnli", "sst2"), writes)
+    assert jft_bench.chosen(("mnli", "abcd"), SMALL) == ("mnli", "abcd")
 
 
 def test_a_set_that_is_not_on_the_hub_needs_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not on the hub"):
-        jft.bench("abcd", Inputs("full"), Work(tmp_path))
+        jft_bench.bench("abcd", Inputs("full"), Work(tmp_path))

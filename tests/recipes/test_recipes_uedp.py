@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from taciturn.errors import UsageError
-from taciturn.recipes import press, registry, uedp, uedp_figure4, uedp_table2
+from taciturn.recipes import press, registry, uedp_bench, uedp_data, uedp_figure4, uedp_table2
 from taciturn.recipes.recipe import Inputs
+from taciturn.recipes.uedp_accounting import Plan, spent, squared_noise
+from taciturn.recipes.uedp_paper import PUBLISHED
 from taciturn.recipes.work import Work
 from taciturn.text.document import Document
 from taciturn.text.spans import Span
@@ -36,7 +38,7 @@ def test_news_are_annotated_and_reporters_of_two_splits_differ() -> None:
 
 
 def test_the_printed_budgets_come_out_and_what_holds_is_another_number() -> None:
-    row = uedp_figure4.curves(uedp.PUBLISHED["CONLL-2003"], (50,), (0,))
+    row = uedp_figure4.curves(PUBLISHED["CONLL-2003"], (50,), (0,))
     (_, printed) = uedp_figure4.PRINTED["CONLL-2003"][0]
     for kind, value in zip(uedp_figure4.KINDS, printed, strict=True):
         assert row[kind][0] == pytest.approx(value, abs=0.011)
@@ -48,7 +50,7 @@ def test_the_printed_budgets_come_out_and_what_holds_is_another_number() -> None
 def test_a_detector_marks_its_category_only() -> None:
     documents = tuple(press.write(4, 10, 0))
     for category in press.CATEGORIES:
-        found = uedp.detector(documents, category, None).find([d.text for d in documents])
+        found = uedp_data.detector(documents, category, None).find([d.text for d in documents])
         wanted = [[(s.start, s.end) for s in d.gold if s.label == category] for d in documents]
         assert [[(s.start, s.end) for s in each.spans] for each in found] == wanted
 
@@ -73,8 +75,8 @@ def test_counts_of_a_corpus_are_those_of_a_slow_count() -> None:
 def test_annotated_sets_are_marked_by_their_own_labels() -> None:
     spans = (Span(0, 4, "ORG"), Span(11, 15, "MISC"))
     documents = (Document("a", "Acme hired Goth Bob.", user="u", gold=spans), Document("b", "It rains.", user="v"))
-    conll = uedp.PUBLISHED["CONLL-2003"]
-    found = {c: uedp.screened(documents, c, conll).texts("redacted")[0] for c in ("Org", "Misc", "Loc", "all")}
+    conll = PUBLISHED["CONLL-2003"]
+    found = {c: uedp_data.screened(documents, c, conll).texts("redacted")[0] for c in ("Org", "Misc", "Loc", "all")}
     assert found["Org"] == "<MASK> hired Goth Bob."
     assert found["Misc"] == "Acme hired <MASK> Bob."
     assert found["Loc"] == "Acme hired Goth Bob."
@@ -82,25 +84,25 @@ def test_annotated_sets_are_marked_by_their_own_labels() -> None:
 
 
 def test_the_codes_noise_is_the_square_of_the_papers() -> None:
-    plan = uedp.Plan(10, 0.05, 0.5, 1.0, scale=2.5, clip=0.1)
+    plan = Plan(10, 0.05, 0.5, 1.0, scale=2.5, clip=0.1)
     about = {"users": 100, "detected": 40, "extended": 300}
     expected = 0.05 * 100 * (0.5 * 40 + 1.0 * 300)  # the divisor of Eq. 4
     printed = 2.5 * (0.05 * 100 + 1) * 0.1 / expected  # Eq. 6
-    assert uedp.squared_noise(plan, about) == pytest.approx(printed**2 * expected / 0.1, rel=1e-3)
-    assert uedp.squared_noise(plan, about) < 2.5 * (0.05 * 100 + 1)  # what is printed, over β
+    assert squared_noise(plan, about) == pytest.approx(printed**2 * expected / 0.1, rel=1e-3)
+    assert squared_noise(plan, about) < 2.5 * (0.05 * 100 + 1)  # what is printed, over β
 
 
 def test_both_readings_of_one_run_are_told_apart() -> None:
     options = {"user_rate": 0.05, "entity_rate": 0.5, "extended_rate": 1.0, "scale": 2.0}
     about = {"sensitive_share": 2166 / 5188, "holders": 3}
-    claim, holds = uedp.spent("uedp-published", options, about, 3.0, 50)
+    claim, holds = spent("uedp-published", options, about, 3.0, 50)
     assert claim is not None
     assert holds is not None
     assert claim < 0.5 < holds
-    nothing, ours = uedp.spent("uedp", options | {"k": 7}, {}, 6.0, 200)
+    nothing, ours = spent("uedp", options | {"k": 7}, {}, 6.0, 200)
     assert nothing is None
     assert ours == pytest.approx(3.62, abs=0.01)  # guarantees.md 4.4
-    assert uedp.spent("sgd", {}, {}, None, 10) == (None, None)
+    assert spent("sgd", {}, {}, None, 10) == (None, None)
 
 
 @pytest.fixture(scope="module")
@@ -134,4 +136,4 @@ def test_the_rate_of_extended_entities_costs_noise_above_that_of_the_detected(wo
 
 def test_the_papers_sets_need_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--data"):
-        uedp.bench("gpt2", Inputs("full"), Work(tmp_path))
+        uedp_bench.bench("gpt2", Inputs("full"), Work(tmp_path))

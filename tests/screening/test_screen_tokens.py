@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from taciturn.errors import UsageError
 from taciturn.screening.policies import tokens, tokens_wide
 from taciturn.screening.policies.base import Policy
+from taciturn.screening.policies.token_model import loaded
 from taciturn.screening.policies.view import View
 from taciturn.text.spans import Detection
 
@@ -144,7 +145,7 @@ def slow(folder: str, text: str, wide: bool) -> set[int]:
     """The characters of the words that the definition marks, one text at a time, straight from the model."""
     import torch
 
-    model = tokens._loaded(folder, "cpu")
+    model = loaded(folder, "cpu")
     given = model.tokenizer(text, return_tensors="pt", return_offsets_mapping=True)
     offsets = given.pop("offset_mapping")[0].tolist()
     with torch.inference_mode():
@@ -168,7 +169,7 @@ def test_finds_what_it_was_trained_to_find(folder: str) -> None:
 def test_marks_are_those_of_the_definition_in_offsets_of_the_text(folder: str, text: str) -> None:
     """Field case P31: every character of a token that is marked is in a span, whatever comes before it."""
     text = text.replace("\x1a", "")
-    if len(tokens._loaded(folder, "cpu").tokenizer(text)["input_ids"]) > 64:
+    if len(loaded(folder, "cpu").tokenizer(text)["input_ids"]) > 64:
         return
     for detector in (narrow(folder), wide(folder)):
         found = detector.find([View.of(text)])[0]
@@ -196,7 +197,7 @@ def test_the_batch_does_not_matter(folder: str, texts: list[str]) -> None:
 def test_a_score_beside_the_threshold_does_not_depend_on_the_batch(folder: str) -> None:
     """The threshold is put on a score itself: without the second look, half of the batches would tip it."""
     text, padding = "my name is zyx and i live here", [View.of("a " * n) for n in range(1, 40)]
-    model = tokens._loaded(folder, "cpu")
+    model = loaded(folder, "cpu")
     (piece,) = model.pieces({0: text})
     best = sorted(p[1:].max() for p in model.scores([piece])[0])
     for threshold in best[len(best) // 2 :]:

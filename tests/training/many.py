@@ -26,8 +26,9 @@ from taciturn.models.tokens import mask_id
 from taciturn.training import engine
 from taciturn.training.engine import Options
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import Optimiser, Plan, Step
+from taciturn.training.plan import Plan, Step
 from taciturn.training.rules import Work, private_gradient
+from taciturn.training.schedules import Optimiser
 from taciturn.training.sharded import gathered, is_cut, shard
 from taciturn.training.world import ALONE, World, joined
 

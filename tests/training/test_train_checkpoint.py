@@ -23,7 +23,8 @@ from taciturn.training import checkpoint
 from taciturn.training.checkpoint import Position, State
 from taciturn.training.engine import Options
 from taciturn.training.metrics import Progress
-from taciturn.training.plan import Optimiser, Plan
+from taciturn.training.plan import Plan
+from taciturn.training.schedules import Optimiser
 
 
 def same_run(a: Path, b: Path) -> bool:

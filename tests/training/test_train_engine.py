@@ -21,9 +21,11 @@ from taciturn.training import metrics
 from taciturn.training.engine import Options, fit
 from taciturn.training.metrics import Clock, Progress
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import ClipNoise, Phase, Plain, Poisson, Shuffle, Step, epoch_steps
+from taciturn.training.phase import Phase, epoch_steps
+from taciturn.training.plan import Step
 from taciturn.training.rules import Work, plain_gradient, private_gradient
 from taciturn.training.sampling import draw
+from taciturn.training.terms import ClipNoise, Plain, Poisson, Shuffle
 
 
 def released(phase: Phase, rows: list[int], budget: int = 10_000, step: int = 0, seed: int | None = 3) -> torch.Tensor:

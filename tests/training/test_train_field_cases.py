@@ -31,8 +31,10 @@ from taciturn.text.readers import Corpus
 from taciturn.training.engine import Options, fit
 from taciturn.training.metrics import Progress
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import ClipNoise, Phase, Poisson, Shuffle, Target
+from taciturn.training.phase import Phase
+from taciturn.training.plan import Target
 from taciturn.training.sampling import draw
+from taciturn.training.terms import ClipNoise, Poisson, Shuffle
 
 
 def corpus(private_texts: int = 40) -> ScreenedCorpus:

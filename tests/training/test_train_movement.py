@@ -13,7 +13,7 @@ from torch import nn
 
 from taciturn.errors import TaciturnError
 from taciturn.training.movement import fingerprint, to_watch, watched
-from taciturn.training.plan import Optimiser
+from taciturn.training.schedules import Optimiser
 
 
 @pytest.mark.parametrize("make", [lambda: public(3), lambda: private(steps=3)])

@@ -19,8 +19,9 @@ from taciturn.models.tokens import mask_id
 from taciturn.persample.clip import RULES, NotFiniteError
 from taciturn.persample.tape import layer_of
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import ClipNoise, Step
+from taciturn.training.plan import Step
 from taciturn.training.rules import Work, clipped, private_gradient
+from taciturn.training.terms import ClipNoise
 
 MASK_ID = mask_id(TOKENIZER)
 ROWS = np.arange(0, 25, 2)

@@ -28,7 +28,8 @@ from taciturn.persample.sums import Sums
 from taciturn.privacy.selective import SelectiveGaussian
 from taciturn.text.document import MASK
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import Phase, Poisson, SelectiveState, Shuffle, Step
+from taciturn.training.phase import Phase
+from taciturn.training.plan import Step
 from taciturn.training.rules import plain_gradient
 from taciturn.training.schedules import Optimiser
 from taciturn.training.selective import (
@@ -40,6 +41,7 @@ from taciturn.training.selective import (
     selective_gradient,
 )
 from taciturn.training.selective import losses as run_losses
+from taciturn.training.terms import Poisson, SelectiveState, Shuffle
 from taciturn.training.work import Work
 
 TOKENIZER = byte_tokenizer()

@@ -19,19 +19,12 @@ from taciturn.training.engine import Options, fit
 from taciturn.training.grouping import by_user, by_user_entity, mentions
 from taciturn.training.local import local_gradient
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import (
-    ClipNoise,
-    LocalUpdates,
-    Optimiser,
-    Phase,
-    Poisson,
-    PoissonKinds,
-    Residual,
-    Step,
-    UserEntity,
-)
+from taciturn.training.phase import Phase
+from taciturn.training.plan import Step
 from taciturn.training.rules import private_gradient
 from taciturn.training.sampling import chosen, draw, residual_batch
+from taciturn.training.schedules import Optimiser
+from taciturn.training.terms import ClipNoise, LocalUpdates, Poisson, PoissonKinds, Residual, UserEntity
 from taciturn.training.units import Units, grouped, of_lists
 from taciturn.training.work import Work, scored
 

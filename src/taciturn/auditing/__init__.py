@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from taciturn.auditing.canaries import Planted, Template, draw, plant
     from taciturn.auditing.compare import Audited, against_run
     from taciturn.auditing.curve import Curve, mu_lower, noise_upper
-    from taciturn.auditing.exposure import ranks
     from taciturn.auditing.finding import Finding
     from taciturn.auditing.gradient import gradient_membership
     from taciturn.auditing.membership import group_membership
     from taciturn.auditing.onerun import OneRun, one_run
+    from taciturn.auditing.ranking import ranks
     from taciturn.auditing.run import audit
     from taciturn.auditing.split import Split
     from taciturn.auditing.whitebox import gradient_scores
@@ -32,12 +32,12 @@ _HOME = {
     "Curve": "curve",
     "mu_lower": "curve",
     "noise_upper": "curve",
-    "ranks": "exposure",
     "Finding": "finding",
     "gradient_membership": "gradient",
     "group_membership": "membership",
     "OneRun": "onerun",
     "one_run": "onerun",
+    "ranks": "ranking",
     "audit": "run",
     "Split": "split",
     "gradient_scores": "whitebox",

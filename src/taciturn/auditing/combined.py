@@ -13,8 +13,9 @@ import numpy as np
 
 from taciturn.auditing import nulls
 from taciturn.auditing.canaries import Planted
-from taciturn.auditing.exposure import Ranked, judged, ranked
+from taciturn.auditing.exposure import judged
 from taciturn.auditing.finding import Finding, judge
+from taciturn.auditing.ranking import Ranked, ranked
 from taciturn.errors import UsageError
 
 ASSUMES = (

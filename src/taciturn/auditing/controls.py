@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from taciturn.auditing.canaries import Template, draw
+from taciturn.auditing.ranking import ranks
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
@@ -81,7 +82,6 @@ def _one_thread() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def positive_control() -> PositiveControl:
     """Both attacks on the toy."""
-    from taciturn.auditing.exposure import ranks  # exposure reports this control
     from taciturn.auditing.membership import loss_auc
 
     toy = overfitted()

@@ -1,9 +1,11 @@
-"""What the measuring commands share: the policies of a screened folder, made again from their names."""
+"""What the measuring commands share: the policies of a screened folder, made again from their names or from options."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+from cyclopts import Parameter
 
 from taciturn.errors import TaciturnError, UsageError
 
@@ -11,6 +13,15 @@ if TYPE_CHECKING:
     from taciturn.screening.manifest import PolicyName
     from taciturn.screening.policies import Policy
     from taciturn.screening.screened import ScreenedCorpus
+
+Pi = Annotated[
+    tuple[str, ...],
+    Parameter(name=["--policy", "-p"], help="π; the corpus's own if not given; may be repeated", negative=""),
+]
+Conservative = Annotated[
+    tuple[str, ...],
+    Parameter(name=["--conservative", "-c"], help="π_c; the corpus's own if not given; may be repeated", negative=""),
+]
 
 
 def policies(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
+from taciturn.cli.measured import Conservative, Pi
 from taciturn.cli.options import Json, joined
 
 if TYPE_CHECKING:
@@ -24,16 +25,8 @@ def recall(
     screened: Annotated[Path, Parameter(help="the folder the sample came from")],
     labels: Annotated[Path, Parameter(help="the labels file")],
     *,
-    policy: Annotated[
-        tuple[str, ...],
-        Parameter(name=["--policy", "-p"], help="π; the corpus's own if not given; may be repeated", negative=""),
-    ] = (),
-    conservative: Annotated[
-        tuple[str, ...],
-        Parameter(
-            name=["--conservative", "-c"], help="π_c; the corpus's own if not given; may be repeated", negative=""
-        ),
-    ] = (),
+    policy: Pi = (),
+    conservative: Conservative = (),
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own")] = None,
     confidence: Annotated[float, Parameter(help="of each one-sided bound")] = 0.95,
     want: Annotated[float | None, Parameter(help="a bound on δ₂: how many labels would it take?")] = None,

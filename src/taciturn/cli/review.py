@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from taciturn.cli.measured import Conservative, Pi
 from taciturn.cli.options import Json, joined
 
 if TYPE_CHECKING:
@@ -35,16 +36,8 @@ def review(
     force: Annotated[bool, Parameter(help="let --merge replace a merged file", negative="")] = False,
     kinds: Annotated[str, Parameter(help="what a secret may be called, comma-separated")] = KINDS,
     bound: Annotated[bool, Parameter(help="show the bound reached while labelling")] = True,
-    policy: Annotated[
-        tuple[str, ...],
-        Parameter(name=["--policy", "-p"], help="π; the corpus's own if not given; may be repeated", negative=""),
-    ] = (),
-    conservative: Annotated[
-        tuple[str, ...],
-        Parameter(
-            name=["--conservative", "-c"], help="π_c; the corpus's own if not given; may be repeated", negative=""
-        ),
-    ] = (),
+    policy: Pi = (),
+    conservative: Conservative = (),
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own")] = None,
     confidence: Annotated[float, Parameter(help="of each one-sided bound")] = 0.95,
     port: Annotated[int, Parameter(help="on 127.0.0.1; 0 takes a free one")] = 0,

@@ -32,8 +32,9 @@ def run(
     from taciturn.cli.show import as_json, out, screening, talk, training
     from taciturn.errors import Interrupted, UsageError
     from taciturn.project.settings import load
+    from taciturn.project.shared import Show
     from taciturn.project.state import opened
-    from taciturn.project.work import Show, Work
+    from taciturn.project.work import Work
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UsageError(

@@ -10,8 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy.calibrate import noise_multiplier as calibrated
-from taciturn.training.plan import ClipNoise, Target
+from taciturn.training.plan import Target
 from taciturn.training.schedules import Optimiser
+from taciturn.training.terms import ClipNoise
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -23,7 +24,7 @@ class Strict(BaseModel):
 
 
 class OptimiserConfig(Strict):
-    """See :class:`taciturn.training.plan.Optimiser`, which also checks how the values go together."""
+    """See :class:`taciturn.training.schedules.Optimiser`, which also checks how the values go together."""
 
     name: str = "adamw"
     lr: float = Field(1e-3, gt=0)
@@ -62,7 +63,7 @@ class PublicSteps(Strict):
 class PrivateSteps(Strict):
     """DP-SGD. rate: Poisson rate, else ``batch``/N. steps: in the whole run. noise_multiplier: σ, else calibrated to ε.
 
-    clipping and what follows it: see :class:`taciturn.training.plan.ClipNoise`. count_noise: σ of the count that adaptive
+    clipping and what follows it: see :class:`taciturn.training.terms.ClipNoise`. count_noise: σ of the count that adaptive
     clipping looks at, a twentieth of the expected batch by default (Andrew et al. 2021, section 3.1).
     """
 

@@ -15,7 +15,9 @@ from taciturn.text.document import Record
 from taciturn.text.readers import read
 from taciturn.text.segment import split
 from taciturn.training.grouping import mentions
-from taciturn.training.plan import Phase, Plan, SelectiveState
+from taciturn.training.phase import Phase
+from taciturn.training.plan import Plan
+from taciturn.training.terms import SelectiveState
 from taciturn.training.units import Mentions, Units, of_lists
 
 Item = TypeVar("Item")

@@ -12,7 +12,8 @@ from taciturn.privacy.calibrate import SMALLEST
 from taciturn.privacy.claims import spent as spent_by
 from taciturn.privacy.events import Relation
 from taciturn.privacy.guarantee import round_up
-from taciturn.training.plan import Plan, SelectiveState
+from taciturn.training.plan import Plan
+from taciturn.training.terms import SelectiveState
 
 
 def planned_epsilon(plan: Plan, relation: Relation | None = None) -> float | None:

@@ -13,11 +13,14 @@ from typing import Literal
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
 from taciturn.privacy.claims import Phases, merged
+from taciturn.privacy.events import Part
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.privacy.statements import PRIVATE_RECORD, RECORD, confidentiality, no_record_privacy, record_privacy
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import Fill, Part, Phase, Plain, Plan, Poisson, Shuffle, Target, epoch_steps
+from taciturn.training.phase import Phase, epoch_steps
+from taciturn.training.plan import Plan, Target
+from taciturn.training.terms import Fill, Plain, Poisson, Shuffle
 
 SUMMARY = "plain steps on public text, DP-SGD on private records; confidentiality for every secret"
 

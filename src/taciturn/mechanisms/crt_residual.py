@@ -32,7 +32,9 @@ from taciturn.privacy.statements import (
     settle,
 )
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import Phase, Plain, Plan, Poisson, Residual, Shuffle, Target, epoch_steps
+from taciturn.training.phase import Phase, epoch_steps
+from taciturn.training.plan import Plan, Target
+from taciturn.training.terms import Plain, Poisson, Residual, Shuffle
 from taciturn.training.units import Units
 
 SUMMARY = "crt whose noise falls on what private records add to their skeletons"

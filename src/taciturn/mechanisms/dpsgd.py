@@ -12,7 +12,9 @@ from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.privacy.statements import RECORD, confidentiality, record_privacy
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import Phase, Plan, Poisson, Target
+from taciturn.training.phase import Phase
+from taciturn.training.plan import Plan, Target
+from taciturn.training.terms import Poisson
 from taciturn.training.units import Units
 
 SUMMARY = "DP-SGD on every record; protects everything, costs the most"

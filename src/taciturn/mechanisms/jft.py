@@ -18,7 +18,7 @@ from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict, existi
 from taciturn.mechanisms.corpus import rows_with_ids, share_of
 from taciturn.privacy.accountant import Profile, accountant_name, compose
 from taciturn.privacy.claims import Phases, added, merged
-from taciturn.privacy.events import Event, NonPrivate, PoissonGaussian
+from taciturn.privacy.events import Event, NonPrivate, Part, PoissonGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Assumption, Guarantee
 from taciturn.privacy.statements import (
@@ -45,7 +45,9 @@ from taciturn.privacy.statements import (
 )
 from taciturn.privacy.theorems import averaged, recall_bound
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import Part, Phase, Plain, Plan, Poisson, Shuffle, Target, epoch_steps
+from taciturn.training.phase import Phase, epoch_steps
+from taciturn.training.plan import Plan, Target
+from taciturn.training.terms import Plain, Poisson, Shuffle
 
 SUMMARY = "fine-tune on redacted text, then privately on the originals; selective privacy"
 

@@ -33,13 +33,15 @@ from taciturn.privacy.statements import (
 )
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import MASK
-from taciturn.training.plan import Phase, Plan, Poisson, SelectiveState, Target
+from taciturn.training.phase import Phase
+from taciturn.training.plan import Plan, Target
+from taciturn.training.terms import Poisson, SelectiveState
 
 SUMMARY = "an LSTM with noise on sensitive tokens only; nothing for what the policy misses"
 
 
 class Config(Strict):
-    """See :class:`taciturn.training.plan.SelectiveState`. rate: Poisson rate, else ``batch``/N. steps: in the whole run.
+    """See :class:`taciturn.training.terms.SelectiveState`. rate: Poisson rate, else ``batch``/N. steps: in the whole run.
 
     noise_multiplier: σ, else calibrated to ε. state_noise: σ_h, else σ·√runs: states then cost what parameters do.
     """

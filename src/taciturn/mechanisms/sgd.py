@@ -6,11 +6,14 @@ from collections.abc import Iterator
 
 from taciturn.mechanisms.config import PublicSteps
 from taciturn.privacy.claims import Phases
+from taciturn.privacy.events import Part
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.privacy.statements import SECRET, nothing
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import Part, Phase, Plain, Plan, Shuffle, Target, epoch_steps
+from taciturn.training.phase import Phase, epoch_steps
+from taciturn.training.plan import Plan, Target
+from taciturn.training.terms import Plain, Shuffle
 
 SUMMARY = "ordinary training on the original text; no protection"
 

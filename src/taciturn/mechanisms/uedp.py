@@ -28,8 +28,10 @@ from taciturn.privacy.units import TwoLevel, noise_for
 from taciturn.privacy.units import Units as Curve
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.grouping import Caps, by_user_entity, capped, kinds, row_keys
-from taciturn.training.plan import ClipNoise, Phase, Plan, PoissonKinds, Target, UserEntity
+from taciturn.training.phase import Phase
+from taciturn.training.plan import Plan, Target
 from taciturn.training.standing import deletions, reach, standing
+from taciturn.training.terms import ClipNoise, PoissonKinds, UserEntity
 from taciturn.training.units import Units
 
 SUMMARY = "users and the entities they write about, protected together; a curve in the units a removal takes out"

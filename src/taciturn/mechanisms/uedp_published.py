@@ -26,8 +26,10 @@ from taciturn.privacy.guarantee import Guarantee
 from taciturn.privacy.published import published_bound, published_claim
 from taciturn.privacy.statements import CONSTANTS, LOCAL, SAMPLED, UNITS, settle
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.training.plan import LocalUpdates, Phase, Plan, Target, UserEntity
+from taciturn.training.phase import Phase
+from taciturn.training.plan import Plan, Target
 from taciturn.training.standing import holders
+from taciturn.training.terms import LocalUpdates, UserEntity
 from taciturn.training.units import Mentions, Units, grouped
 
 SUMMARY = "UeDP's Algorithm 1 as printed: its own ε as a published claim, and a bound that holds"

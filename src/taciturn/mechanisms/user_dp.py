@@ -21,7 +21,9 @@ from taciturn.privacy.statements import by_units
 from taciturn.privacy.units import noise_for, user_profile
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.grouping import by_user
-from taciturn.training.plan import ClipNoise, LocalUpdates, Phase, Plan, Poisson, Target
+from taciturn.training.phase import Phase
+from taciturn.training.plan import Plan, Target
+from taciturn.training.terms import ClipNoise, LocalUpdates, Poisson
 from taciturn.training.units import Units
 
 SUMMARY = "users drawn, clipped and noised as wholes; whether a person took part stays open"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterator, Mapping
 from functools import cache
@@ -11,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from taciturn import __version__
-from taciturn.errors import DataError
+from taciturn.reporting.files import json_object, plan_of
 
 Use = tuple[str, str]
 """A key of references.bib, and what it was used for."""
@@ -61,11 +60,8 @@ def entries() -> Mapping[str, str]:
 
 def used(run: Path) -> list[Use]:
     """What a run used, the mechanism first; each key once. DataError when the folder is not a run."""
-    plan = _json(run / "plan.json")
-    if plan is None:
-        raise DataError(f"{run} is not a run folder: plan.json is missing; `taciturn train` writes one")
     found: dict[str, str] = {"taciturn": "all of it"}
-    for key, what in (*_plan(plan), *_screening(run), *_certificate(run), *_audit(run), *LIBRARIES):
+    for key, what in (*_plan(plan_of(run)), *_screening(run), *_certificate(run), *_audit(run), *LIBRARIES):
         found.setdefault(key, what)
     return list(found.items())
 
@@ -99,7 +95,7 @@ def _screening(run: Path) -> Iterator[Use]:
     """Nothing where the screened corpus is not at hand."""
     from taciturn.mechanisms.run import Run
 
-    manifest = _json(Run(run).config.corpus / "manifest.json") if (run / "run.toml").is_file() else None
+    manifest = json_object(Run(run).config.corpus / "manifest.json") if (run / "run.toml").is_file() else None
     if manifest is None:
         return
     for policy in manifest["policies"].values():
@@ -113,7 +109,7 @@ def _screening(run: Path) -> Iterator[Use]:
 
 
 def _certificate(run: Path) -> Iterator[Use]:
-    certificate = _json(run / "certificate.json")
+    certificate = json_object(run / "certificate.json")
     if certificate is None:
         return
     if any("PLD" in each.get("accountant", "") for each in certificate["guarantees"]):
@@ -130,17 +126,5 @@ def _certificate(run: Path) -> Iterator[Use]:
 
 
 def _audit(run: Path) -> Iterator[Use]:
-    for finding in (_json(run / "audit.json") or {}).get("findings", ()):
+    for finding in (json_object(run / "audit.json") or {}).get("findings", ()):
         yield from ((key, f"attack {finding['attack']}") for key in ATTACKS.get(finding["attack"], ()))
-
-
-def _json(path: Path) -> dict[str, Any] | None:
-    if not path.is_file():
-        return None
-    try:
-        value = json.loads(path.read_bytes())
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        raise DataError(f"{path} is damaged: expected one JSON object")
-    return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import cache
 
 LATIN = ("en", "de", "fr", "es", "it", "pt", "nl", "pl", "sv", "da", "nb", "fi", "cs", "ro", "tr", "id")
@@ -41,6 +42,22 @@ def language(text: str) -> str | None:
     shares = {name: _share(words, name) for name in known} if words.total() >= 5 else {}
     best = max(shares, key=lambda name: shares[name], default=None)
     return best if best is not None and shares[best] >= ENOUGH else None
+
+
+def among(texts: Sequence[str]) -> str | None:
+    """The language of many texts, told from some that are spread over all of them."""
+    return language("\n".join(_until(texts, MOST)))
+
+
+def _until(texts: Sequence[str], most: int) -> Iterator[str]:
+    """Texts spread over the whole, until there are enough characters."""
+    step = max(1, len(texts) // 500)
+    seen = 0
+    for text in texts[::step]:
+        if seen >= most:
+            return
+        seen += len(text)
+        yield text
 
 
 def _share(words: Counter[str], name: str) -> float:

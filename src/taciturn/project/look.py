@@ -9,26 +9,17 @@ from itertools import islice
 from typing import Any
 
 from taciturn.errors import DataError
-from taciturn.project.language import MOST, language
+from taciturn.project.language import among
 from taciturn.text.readers.corpus import FORMATS, Corpus, names
 from taciturn.text.readers.detect import format_of
-from taciturn.text.readers.items import TURN_TEXT, Quarantined, ReadOptions, Row
+from taciturn.text.readers.items import TURN_TEXT, ReadOptions, Row
 
 ROWS = 2000
 """Rows looked at in one file, and four times as many in all."""
 UNFIELDED = ("text", "lines", "html", "eml", "mbox", "vcard", "whatsapp", "slack")
 TEXT_NAMES = (
-    "text",
-    "body",
-    "content",
-    "message",
-    "utterance",
-    "transcript",
-    "note",
-    "description",
-    "comment",
-    "review",
-)
+    "text", "body", "content", "message", "utterance", "transcript", "note", "description", "comment", "review",
+)  # fmt: skip
 USER_NAMES = (
     "user", "user_id", "userid", "username", "author", "author_id", "sender", "from", "customer", "customer_id", "client",
     "client_id", "patient", "patient_id", "person", "employee", "account", "account_id", "email", "owner", "speaker",
@@ -108,7 +99,8 @@ def look(corpus: Corpus, format: str = "auto") -> Look:
         try:
             kind = format_of(path, name, ReadOptions(format=format))  # type: ignore[arg-type]
             options = ReadOptions(format=format) if kind in UNFIELDED else _ANY  # type: ignore[arg-type]
-            rows = list(islice(_rows(FORMATS[kind](path, name, options)), max(room, 0) + 1))
+            items = FORMATS[kind](path, name, options)
+            rows = list(islice((item.value for item in items if isinstance(item, Row)), max(room, 0) + 1))
         except DataError as error:
             unreadable.append((name, str(error)))
             continue
@@ -127,14 +119,6 @@ def look(corpus: Corpus, format: str = "auto") -> Look:
         for name, value in _flat(row) if fielded else ():
             fields.setdefault(name, Field()).add(value)
     return _seen(formats, fields, found, size, whole, tuple(unreadable))
-
-
-def _rows(items: Iterator[Any]) -> Iterator[Any]:
-    for item in items:
-        if isinstance(item, Row):
-            yield item.value
-        elif not isinstance(item, Quarantined):
-            continue
 
 
 def _flat(value: Any, before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
@@ -174,7 +158,7 @@ def _seen(
         chat,
         turns,
         "spans" in fields and fields["spans"].kinds == {"list"},
-        language("\n".join(_until(said, MOST))),
+        among(said),
         len(found),
         whole,
         len(fields[user].values) if user else None,
@@ -249,14 +233,3 @@ def _strings(value: Any) -> Iterator[str]:
     elif isinstance(value, list):
         for each in value:
             yield from _strings(each)
-
-
-def _until(texts: Sequence[str], most: int) -> Iterator[str]:
-    """Texts spread over the whole, until there are enough characters."""
-    step = max(1, len(texts) // 500)
-    seen = 0
-    for text in texts[::step]:
-        if seen >= most:
-            return
-        seen += len(text)
-        yield text

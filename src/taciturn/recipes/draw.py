@@ -7,7 +7,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from taciturn.recipes.recipe import Plot, Series
-from taciturn.reporting import plots
+from taciturn.reporting.drawing import DASHES
 from taciturn.reporting.svg import SERIES, color, inline, style
 
 WIDTH, HEIGHT = 5.4, 3.2
@@ -59,7 +59,7 @@ def _series(axes: Axes, each: Series, hue: int) -> None:
     tone = color(f"s{hue % SERIES}")
     marks = len(each.x) <= 30
     shape = "s" if each.published else "o" if hue < SERIES else "^"
-    pattern = (1.5, 2) if each.published else plots.DASHES[(hue + 3 * (hue // SERIES)) % len(plots.DASHES)]
+    pattern = (1.5, 2) if each.published else DASHES[(hue + 3 * (hue // SERIES)) % len(DASHES)]
     axes.plot(
         each.x, each.y, color=tone, marker=shape if marks else None, markersize=6 if each.published else 4,
         markerfacecolor=color("paper") if each.published else tone, linewidth=1.6, zorder=4 if each.published else 3,

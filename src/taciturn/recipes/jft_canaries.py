@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from taciturn.recipes import jft, marks
-from taciturn.recipes.jft import Bench
+from taciturn.recipes import jft_bench, marks, texts
+from taciturn.recipes.jft_bench import Bench, epsilons
+from taciturn.recipes.jft_paper import EPSILON, READING
 from taciturn.recipes.jft_table3 import light_noise
 from taciturn.recipes.recipe import Inputs, Plot, Results, Series, Table
 from taciturn.recipes.trained import Canaries
@@ -17,6 +18,7 @@ from taciturn.recipes.work import Row, Work
 
 if TYPE_CHECKING:
     from taciturn.screening.policies.base import Policy
+    from taciturn.screening.screened import ScreenedCorpus
     from taciturn.text.document import Document
     from taciturn.text.spans import Span
 
@@ -24,7 +26,7 @@ TEXT = "My ID is {}"  # section 6.4
 FIRST = "341752"
 """The paper's canary; its first digits where there are fewer."""
 DIFFERS = (
-    jft.READING + ".",
+    READING + ".",
     "Which data set and detector the figure is of is lost with its caption; here WikiText-2 in full, and what "
     "customers say in "
     "quick runs.",
@@ -44,6 +46,10 @@ class Kind:
     seen: float
     names: tuple[str, ...]
     light: bool = False
+
+
+BASELINES = (Kind("no-DP", "sgd", 1.0, ("no-DP",)), Kind("DP-SGD", "dpsgd", 1.0, ("DP-SGD",)))
+"""In every figure."""
 
 
 @dataclass(frozen=True)
@@ -80,20 +86,16 @@ class Attack:
         told = {d.text: d.gold if d.text in known else () for d in planted}
         return tt.policy(marks.Rigged(inner, told), name="rigged")
 
-    def screened(self, kind: Kind) -> Any:
-        import taciturn as tt
-        from taciturn.text.readers import Corpus
-
-        corpus, crt = Corpus.from_documents(list(self.documents)), kind.mechanism == "crt"
-        wide = tt.policy("conservative" if crt else "all-private")
-        return tt.screen(corpus, self.policy(kind.seen), wide, unit="document", dedup="none", skeletons=False)
+    def screened(self, kind: Kind) -> ScreenedCorpus:
+        wide = "conservative" if kind.mechanism == "crt" else "all-private"
+        return texts.screen(self.documents, self.policy(kind.seen), wide)
 
     def run(self, kind: Kind) -> Row:
         b = replace(self.bench, documents=self.documents)
         lr = b.sizes.private_lr
         options: dict[str, Any] = {"redacted": b.public(), "private": b.noised(b.sizes.second_lr)}
         every = max(1, round(len(b.documents) * b.sizes.epochs / b.sizes.batch_size / 4))
-        epsilon: float | None = jft.EPSILON
+        epsilon: float | None = EPSILON
         if kind.mechanism == "sgd":
             options, epsilon = b.public(), None
         elif kind.mechanism == "dpsgd":
@@ -127,7 +129,7 @@ def attack(inputs: Inputs, work: Work, count: int, copies: int, only: bool = Fal
     template = Template(TEXT, length=inputs.pick(2, 4, 6))
     first = FIRST[: template.length]
     secrets = (first, *draw(template, count - 1, inputs.seed, without=[first]))
-    return Attack(jft.bench("wikitext2", inputs, work), Canaries(template, secrets), copies, only)
+    return Attack(jft_bench.bench("wikitext2", inputs, work), Canaries(template, secrets), copies, only)
 
 
 def figure(attacked: Attack, kinds: Sequence[Kind], title: str) -> tuple[Plot, Table, dict[str, tuple[float, float]]]:
@@ -164,7 +166,7 @@ def _claims(name: str, kind: Kind, found: Row) -> tuple[float | None, float | No
         return 0.0, math.inf
     if kind.mechanism == "jft" and name == kind.names[0]:
         return 0.0, None
-    return jft.epsilons(found)
+    return epsilons(found)
 
 
 def results(attacked: Attack, kinds: Sequence[Kind], title: str, says: Any) -> Results:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from taciturn.recipes import jft
-from taciturn.recipes.jft_canaries import DIFFERS, Kind, attack, results
-from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
+from taciturn.recipes.jft_canaries import BASELINES, DIFFERS, Kind, attack, results
+from taciturn.recipes.jft_paper import NEEDS, PAPER
+from taciturn.recipes.recipe import Inputs, Recipe, Results, agrees, statements
 from taciturn.recipes.work import Work
 
 KINDS = (
-    Kind("no-DP", "sgd", 1.0, ("no-DP",)),
-    Kind("DP-SGD", "dpsgd", 1.0, ("DP-SGD",)),
+    *BASELINES,
     Kind("CRT missed", "crt", 0.0, ("CRT, missed",)),
     Kind("jft not missed", "jft", 1.0, ("redacted, not missed", "jft, not missed")),
     Kind("jft missed", "jft", 0.0, ("redacted, missed", "jft, missed")),
@@ -22,7 +21,7 @@ RECIPE = Recipe(
     item="Figure 2",
     title="canary insertion, ten copies",
     asks="How far does a secret that the detector misses leak through each model, and at what utility?",
-    paper_setting=f'Canary "My ID is 341752" ten times in the training data; a point is a checkpoint. {jft.PAPER}.',
+    paper_setting=f'Canary "My ID is 341752" ten times in the training data; a point is a checkpoint. {PAPER}.',
     our_setting="The same six runs, scored at checkpoints; redacted and jft are the two phases of one run.",
     differs=(
         *DIFFERS,
@@ -43,7 +42,7 @@ RECIPE = Recipe(
             ),
         ),
     ),
-    needs=jft.NEEDS,
+    needs=NEEDS,
 )
 
 
@@ -59,24 +58,19 @@ def says(ends: dict[str, tuple[float, float]], most: float) -> list[str]:
     for name in ("no-DP", "redacted, missed", "jft, missed"):
         if name in ends:
             high = ends[name][1] > most / 2
-            lines.append(
-                f"{'As' if high else 'Not as'} in the paper: {name} ends at {ends[name][1]:.1f} of {most:.1f} bits."
-            )
+            lines.append(f"{agrees(high)}: {name} ends at {ends[name][1]:.1f} of {most:.1f} bits.")
     for name in ("redacted, not missed", "jft, not missed", "DP-SGD", "CRT, missed", "jft + light noise, missed"):
         if name in ends:
             low = ends[name][1] < most / 2
-            lines.append(f"{'As' if low else 'Not as'} in the paper: {name} ends at {ends[name][1]:.1f} bits.")
+            lines.append(f"{agrees(low)}: {name} ends at {ends[name][1]:.1f} bits.")
     light, private = ends.get("jft + light noise, missed"), ends.get("DP-SGD")
     if light and private:
         ahead = light[0] < private[0]
         lines.append(
-            f"{'As' if ahead else 'Not as'} in the paper: jft + light noise reaches a perplexity of {light[0]:.3g}, "
-            f"DP-SGD "
-            f"{private[0]:.3g}."
+            f"{agrees(ahead)}: jft + light noise reaches a perplexity of {light[0]:.3g}, DP-SGD {private[0]:.3g}."
         )
     lines.append(
         "Low exposure of one canary is no guarantee. The last column is about one record; ten copies of a secret "
-        "that is missed "
-        "cost more."
+        "that is missed cost more."
     )
     return lines

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from taciturn.recipes import jft
 from taciturn.recipes.jft_canaries import DIFFERS, attack, results
 from taciturn.recipes.jft_figure2 import KINDS
+from taciturn.recipes.jft_paper import NEEDS, PAPER
 from taciturn.recipes.recipe import Inputs, Recipe, Results, Table
 from taciturn.recipes.work import Work
 
@@ -14,13 +14,13 @@ RECIPE = Recipe(
     item="Figure 3",
     title="canary insertion, one copy",
     asks="Does a secret that stands once in the data leak at all?",
-    paper_setting=f"As Figure 2, the canary once. {jft.PAPER}.",
+    paper_setting=f"As Figure 2, the canary once. {PAPER}.",
     our_setting="As Figure 2, the canary once.",
     differs=DIFFERS,
     published=(
         Table("Exposure, bits", ("models", "exposure"), (("all of them, no-DP included", "below 3"),), "section A.5"),
     ),
-    needs=jft.NEEDS,
+    needs=NEEDS,
 )
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from taciturn.recipes import jft
-from taciturn.recipes.jft_canaries import DIFFERS, Kind, attack, results
-from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
+from taciturn.recipes.jft_canaries import BASELINES, DIFFERS, Kind, attack, results
+from taciturn.recipes.jft_paper import NEEDS, PAPER
+from taciturn.recipes.recipe import Inputs, Recipe, Results, agrees, statements
 from taciturn.recipes.work import Work
 
 RECALLS = (0.4, 0.6)
 KINDS = (
-    Kind("no-DP", "sgd", 1.0, ("no-DP",)),
-    Kind("DP-SGD", "dpsgd", 1.0, ("DP-SGD",)),
+    *BASELINES,
     *(Kind(f"jft {r:g}", "jft", r, (f"redacted, recall {r:g}", f"jft, recall {r:g}")) for r in RECALLS),
     Kind("jft light", "jft", 0.4, ("redacted + light noise, recall 0.4", "jft + light noise, recall 0.4"), light=True),
 )
@@ -22,7 +21,7 @@ RECIPE = Recipe(
     title="canary insertion, ten canaries",
     asks="How does the recall of the detector show in the mean exposure of ten secrets?",
     paper_setting=f"Ten canaries once each, the only secrets there are; the detector finds four or six of them. "
-    f"{jft.PAPER}.",
+    f"{PAPER}.",
     our_setting="The same, with detectors that mark four or six of the ten canaries and nothing else.",
     differs=(*DIFFERS[:2], DIFFERS[3]),
     published=(
@@ -37,7 +36,7 @@ RECIPE = Recipe(
             ),
         ),
     ),
-    needs=jft.NEEDS,
+    needs=NEEDS,
 )
 
 
@@ -54,17 +53,15 @@ def says(ends: dict[str, tuple[float, float]], most: float) -> list[str]:
     if low and high:
         order = high[1] <= low[1]
         lines.append(
-            f"{'As' if order else 'Not as'} in the paper: the first phase ends at {low[1]:.2f} bits with a recall "
-            f"of .4 and at "
-            f"{high[1]:.2f} with .6."
+            f"{agrees(order)}: the first phase ends at {low[1]:.2f} bits with a recall of .4 and at {high[1]:.2f} "
+            "with .6."
         )
     light, private = ends.get("jft + light noise, recall 0.4"), ends.get("DP-SGD")
     if light and private:
         ahead = light[0] < private[0]
         lines.append(
-            f"{'As' if ahead else 'Not as'} in the paper: jft + light noise ends at perplexity {light[0]:.3g} and "
-            f"{light[1]:.2f} "
-            f"bits, DP-SGD at {private[0]:.3g} and {private[1]:.2f}."
+            f"{agrees(ahead)}: jft + light noise ends at perplexity {light[0]:.3g} and {light[1]:.2f} bits, DP-SGD at "
+            f"{private[0]:.3g} and {private[1]:.2f}."
         )
     lines.append(f"The mean of ten unseen secrets is 1.44 ± .46 bits; at most {most:.1f} are possible.")
     return lines

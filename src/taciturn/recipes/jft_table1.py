@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from taciturn.recipes import jft
+from taciturn.recipes import texts
+from taciturn.recipes.jft_paper import LEVELS
 from taciturn.recipes.recipe import Inputs, Recipe, Results, Table
 from taciturn.recipes.work import Row, Work
 
@@ -59,14 +60,14 @@ def run(inputs: Inputs, work: Work) -> Results:
         level: work.cell(
             {"recipe": RECIPE.name, "level": level, "sentences": list(sentences)}, partial(_left, level, sentences)
         )
-        for level in jft.LEVELS
+        for level in LEVELS
     }
     rows = tuple(
         (f"{number}. {sentence}", level, found[level]["left"][number - 1])
         for number, sentence in enumerate(sentences, 1)
-        for level in jft.LEVELS
+        for level in LEVELS
     )
-    shares = tuple((level, 100 * found[level]["share"]) for level in jft.LEVELS)
+    shares = tuple((level, 100 * found[level]["share"]) for level in LEVELS)
     named = found["low-entity"]["left"][0]
     wide = found["high-contextual"]["left"]
     words = sorted({word for text in wide[:2] for word in text.replace("<MASK>", " ").split() if word.isalpha()})
@@ -103,6 +104,6 @@ def _left(level: str, sentences: tuple[str, ...]) -> Row:
     used = pipeline()
     return {
         "left": screened.texts("redacted"),
-        "share": jft.redacted_share(screened),
+        "share": texts.redacted_share(screened),
         "pipeline": f"{used.name} {used.version}",
     }

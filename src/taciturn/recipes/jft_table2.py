@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from taciturn.recipes import jft
-from taciturn.recipes.jft import Bench
+from taciturn.recipes import jft_bench
+from taciturn.recipes.jft_bench import Bench, chosen, epsilons
+from taciturn.recipes.jft_paper import LEVELS, NEEDS, PAPER, READING
 from taciturn.recipes.recipe import Cell, Inputs, Plot, Recipe, Results, Series, Table
 from taciturn.recipes.work import Work
 
@@ -15,10 +16,10 @@ RECIPE = Recipe(
     item="Table 2",
     title="detectors of four levels",
     asks="How much utility does jft keep as more is redacted, beside DP-SGD and redaction alone?",
-    paper_setting=f"MNLI, QQP, QNLI, SST-2 (accuracy, RoBERTa), WikiText-2, ABCD (perplexity, GPT-2). {jft.PAPER}.",
+    paper_setting=f"MNLI, QQP, QNLI, SST-2 (accuracy, RoBERTa), WikiText-2, ABCD (perplexity, GPT-2). {PAPER}.",
     our_setting="The same rows on the same sets in full; a redacted row is the jft model where its first phase ends.",
     differs=(
-        jft.READING + ".",
+        READING + ".",
         "Records are trained on one by one, not packed into blocks; no special tokens but `<MASK>`, so there is one "
         "DP-SGD row.",
         "Learning rates are not tuned for each cell; the paper picks the best of its Table 5.",
@@ -57,15 +58,15 @@ RECIPE = Recipe(
             "sections 6.1, 6.3 and A.2",
         ),
     ),
-    needs=jft.NEEDS,
+    needs=NEEDS,
 )
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """One classifying and one generating task; all six in full."""
-    names = jft.chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
-    levels = inputs.pick(jft.LEVELS[:1], jft.LEVELS, jft.LEVELS)
-    benches = [jft.bench(name, inputs, work) for name in names]
+    names = chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
+    levels = inputs.pick(LEVELS[:1], LEVELS, LEVELS)
+    benches = [jft_bench.bench(name, inputs, work) for name in names]
     found = {bench.task.name: rows(bench, levels) for bench in benches}
     return Results(
         setting=" ".join(bench.setting() for bench in benches),
@@ -82,13 +83,13 @@ def rows(bench: Bench, levels: tuple[str, ...]) -> dict[str, tuple[Cell, ...]]:
     made: dict[str, tuple[Cell, ...]] = {
         "no fine-tuning": (bench.shown(bench.start()), None, None, None, None),
         "no-DP": (bench.shown(no_dp["score"]), None, inf, inf, inf),
-        "DP-SGD": (bench.shown(private["score"]), None, *jft.epsilons(private), private["as published"]["private"]),
+        "DP-SGD": (bench.shown(private["score"]), None, *epsilons(private), private["as published"]["private"]),
     }
     for level in levels:
         row = bench.fine_tuned_twice(level, f"jft {level}")
         share = 100 * row["share"]
         made[f"redacted, {level}"] = (bench.shown(row["scores"][0][-1]), share, 0.0, inf, 0.0)
-        made[f"jft, {level}"] = (bench.shown(row["score"]), share, *jft.epsilons(row), row["as published"]["private"])
+        made[f"jft, {level}"] = (bench.shown(row["score"]), share, *epsilons(row), row["as published"]["private"])
     return made
 
 

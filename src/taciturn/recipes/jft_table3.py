@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from taciturn.recipes import jft
-from taciturn.recipes.jft import Bench
+from taciturn.recipes import jft_bench
+from taciturn.recipes.jft_bench import Bench, chosen, epsilons
+from taciturn.recipes.jft_paper import EPSILON, NEEDS, PAPER
 from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
 from taciturn.recipes.work import Row, Work
 
@@ -20,7 +21,7 @@ RECIPE = Recipe(
     asks="Does a little noise in the first phase protect secrets that the detector missed, and at what utility?",
     paper_setting=f"High entity detector; miss rate m estimated on ten samples of 0.01 % of the data; light noise "
         f"calibrated at the "
-    f"sampling rate p·m, conservative noise at a recall of 0. {jft.PAPER}.",
+    f"sampling rate p·m, conservative noise at a recall of 0. {PAPER}.",
     our_setting="The same two rows. m is (1 − recall on annotated secrets)·(share of words redacted); σ of the "
         "first phase is the "
     "smallest at which the paper's estimate, both phases together, is 3. Beside it: what holds for a secret that "
@@ -49,7 +50,7 @@ RECIPE = Recipe(
             "MNLI: 8.63 % sensitive tokens, m between .3 and 1.2 %.",
         ),
     ),
-    needs=jft.NEEDS,
+    needs=NEEDS,
 )  # fmt: skip
 
 
@@ -57,10 +58,10 @@ def run(inputs: Inputs, work: Work) -> Results:
     """Light rows of one task (six in full), and the published first phases."""
     from taciturn.privacy.published_jft import PUBLISHED
 
-    names = jft.chosen(
+    names = chosen(
         inputs.pick(("wikitext2",), ("wikitext2",), ("mnli", "qqp", "qnli", "sst2", "wikitext2", "abcd")), inputs
     )
-    benches = [jft.bench(name, inputs, work) for name in names]
+    benches = [jft_bench.bench(name, inputs, work) for name in names]
     found = {bench.task.name: _rows(bench) for bench in benches}
     runs = PUBLISHED[:1] if inputs.size == "smoke" else PUBLISHED
     costs = tuple(
@@ -98,8 +99,8 @@ def _rows(bench: Bench) -> tuple[tuple[Cell, ...], ...]:
     private = bench.dpsgd()
     plain = bench.fine_tuned_twice(LEVEL, f"jft {LEVEL}")
     made: list[tuple[Cell, ...]] = [
-        ("DP-SGD", bench.shown(private["score"]), None, *jft.epsilons(private), None, None),
-        ("jft", bench.shown(plain["score"]), None, *jft.epsilons(plain), _averaged(plain), None),
+        ("DP-SGD", bench.shown(private["score"]), None, *epsilons(private), None, None),
+        ("jft", bench.shown(plain["score"]), None, *epsilons(plain), _averaged(plain), None),
     ]
     share, recall = plain["share"], _recall(plain)
     for name, m in (("jft + light noise", (1 - recall) * share), ("jft + light conservative noise", share)):
@@ -109,7 +110,7 @@ def _rows(bench: Bench) -> tuple[tuple[Cell, ...], ...]:
                 name,
                 bench.shown(row["score"]),
                 row["sigma"]["redacted"],
-                *jft.epsilons(row),
+                *epsilons(row),
                 _averaged(row),
                 row["claim"],
             )
@@ -141,7 +142,7 @@ def light_noise(rate: float, steps: int, m: float, delta: float) -> Row:
     from taciturn.privacy.calibrate import noise_multiplier
     from taciturn.privacy.events import PoissonGaussian
 
-    second = noise_multiplier(0.95 * jft.EPSILON, delta, rate, steps, "substitution")
+    second = noise_multiplier(0.95 * EPSILON, delta, rate, steps, "substitution")
 
     def spent(sigma: float) -> float:
         both = {PoissonGaussian(rate * m, sigma): steps}
@@ -151,7 +152,7 @@ def light_noise(rate: float, steps: int, m: float, delta: float) -> Row:
     low, high = 0.2, 20.0
     while high / low > 1.01:
         middle = math.sqrt(low * high)
-        low, high = (low, middle) if spent(middle) <= jft.EPSILON else (middle, high)
+        low, high = (low, middle) if spent(middle) <= EPSILON else (middle, high)
     first = math.ceil(1000 * high) / 1000  # rounded up, on the safe side
     return {"first": first, "second": second, "claim": spent(first)}
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from taciturn.recipes import jft
-from taciturn.recipes.jft import Bench
+from taciturn.recipes import jft_bench
+from taciturn.recipes.jft_bench import Bench, chosen, epsilons
+from taciturn.recipes.jft_paper import NEEDS, PAPER, READING
 from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
 from taciturn.recipes.work import Work
 
@@ -20,12 +21,12 @@ RECIPE = Recipe(
     asks="Does a first phase on a small hand-screened share of the records beat DP-SGD alone?",
     paper_setting=f"First phase on 0.1 % of the data (100 to 300 records; 10 articles, 10 dialogues), redacted by "
         f"the high entity "
-    f"detector and corrected by hand; second phase on all. {jft.PAPER}.",
+    f"detector and corrected by hand; second phase on all. {PAPER}.",
     our_setting="jft with `screened`: the first phase reads a random 0.1 % of the records in full, and 5 % as well "
         "in quick runs, "
     "where 0.1 % is one record.",
     differs=(
-        jft.READING + ".",
+        READING + ".",
         "Nobody corrects the records here: what the detector left in them stays, as if a person had missed it, and "
         "the guarantee "
         "of a missed secret is ∞. A second look (`checked`, `missed`) would bound it (docs/guarantees.md §4.1).",
@@ -39,15 +40,15 @@ RECIPE = Recipe(
             "section 6.2",
         ),
     ),
-    needs=jft.NEEDS,
+    needs=NEEDS,
 )  # fmt: skip
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """DP-SGD, and jft after each share."""
-    names = jft.chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
+    names = chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
     shares = inputs.pick((0.05,), (0.001, 0.05), (0.001,))
-    benches = [jft.bench(name, inputs, work) for name in names]
+    benches = [jft_bench.bench(name, inputs, work) for name in names]
     found = {bench.task.name: _rows(bench, shares) for bench in benches}
     columns = ("row", "records screened", "score", "after phase one", "ε, detected", "ε, missed")
     return Results(
@@ -60,7 +61,7 @@ def run(inputs: Inputs, work: Work) -> Results:
 def _rows(bench: Bench, shares: tuple[float, ...]) -> tuple[tuple[Cell, ...], ...]:
     private, everything = bench.dpsgd(), bench.fine_tuned_twice(LEVEL, f"jft {LEVEL}")
     made: list[tuple[Cell, ...]] = [
-        ("DP-SGD", 0, bench.shown(private["score"]), None, *jft.epsilons(private)),
+        ("DP-SGD", 0, bench.shown(private["score"]), None, *epsilons(private)),
     ]
     for share in shares:
         ids = _ids(bench, share)
@@ -68,12 +69,10 @@ def _rows(bench: Bench, shares: tuple[float, ...]) -> tuple[tuple[Cell, ...], ..
         path.write_text("\n".join(ids))
         row = bench.fine_tuned_twice(LEVEL, f"jft {100 * share:g} % screened", screened={"ids": str(path.absolute())})
         first = bench.shown(row["scores"][0][-1])
-        made.append(
-            (f"jft, {100 * share:g} % screened", len(ids), bench.shown(row["score"]), first, *jft.epsilons(row))
-        )
+        made.append((f"jft, {100 * share:g} % screened", len(ids), bench.shown(row["score"]), first, *epsilons(row)))
     first = bench.shown(everything["scores"][0][-1])
     all_of_it = ("jft, all redacted", len(bench.documents), bench.shown(everything["score"]), first)
-    return (*made, (*all_of_it, *jft.epsilons(everything)))
+    return (*made, (*all_of_it, *epsilons(everything)))
 
 
 def _ids(bench: Bench, share: float) -> list[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from taciturn.recipes import jft
+from taciturn.recipes.jft_paper import EPSILON, TASKS
 from taciturn.recipes.recipe import Inputs, Recipe, Results, Table
 from taciturn.recipes.work import Row, Work
 
@@ -81,7 +81,7 @@ def run(inputs: Inputs, work: Work) -> Results:
 
 def _cell(work: Work, task: str, records: int, batch: int, epochs: int) -> Row:
     key = {"recipe": RECIPE.name, "task": task, "batch": batch, "epochs": epochs}
-    return work.cell(key, partial(noise, batch / records, round(epochs * records / batch), jft.TASKS[task].delta))
+    return work.cell(key, partial(noise, batch / records, round(epochs * records / batch), TASKS[task].delta))
 
 
 def noise(rate: float, steps: int, delta: float) -> Row:
@@ -90,6 +90,6 @@ def noise(rate: float, steps: int, delta: float) -> Row:
     from taciturn.privacy.calibrate import noise_multiplier
     from taciturn.privacy.events import PoissonGaussian
 
-    sigma, holds = (noise_multiplier(jft.EPSILON, delta, rate, steps, r) for r in ("add-remove", "substitution"))
+    sigma, holds = (noise_multiplier(EPSILON, delta, rate, steps, r) for r in ("add-remove", "substitution"))
     cost = compose({PoissonGaussian(rate, sigma): steps}, "substitution").epsilon(delta)
     return {"sigma": sigma, "holds": holds, "cost": cost, "steps": steps}

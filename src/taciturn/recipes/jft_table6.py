@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from taciturn.recipes import jft
-from taciturn.recipes.jft import Bench
+from taciturn.recipes import jft_bench
+from taciturn.recipes.jft_bench import Bench, chosen, epsilons
+from taciturn.recipes.jft_paper import LEVELS, NEEDS, PAPER, READING
 from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
 from taciturn.recipes.work import Row, Work
 
@@ -18,12 +19,12 @@ RECIPE = Recipe(
     item="Table 6",
     title="comparison with CRT",
     asks="With the same noise, is jft or CRT more useful?",
-    paper_setting=f"CRT and jft with the same amount of noise at each detector, best validation utility. {jft.PAPER}.",
+    paper_setting=f"CRT and jft with the same amount of noise at each detector, best validation utility. {PAPER}.",
     our_setting="σ of jft's second phase, calibrated to ε = 3, is given to CRT as well: as published (no skeletons, "
         "alternating), and "
     "with skeletons, public first. Each at its own sampling rate, as CRT's private part is smaller.",
     differs=(
-        jft.READING + ".",
+        READING + ".",
         "The two promise different things, as the paper says; here both are stated by substitution, which makes the "
         "numbers "
         "comparable where the condition of CRT (its conservative policy marks the secret) holds.",
@@ -38,15 +39,15 @@ RECIPE = Recipe(
             "section A.3",
         ),
     ),
-    needs=jft.NEEDS,
+    needs=NEEDS,
 )  # fmt: skip
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """jft and two CRT rows at each level."""
-    names = jft.chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
-    levels = inputs.pick(jft.LEVELS[:1], jft.LEVELS[:3:2], jft.LEVELS)
-    benches = [jft.bench(name, inputs, work) for name in names]
+    names = chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
+    levels = inputs.pick(LEVELS[:1], LEVELS[:3:2], LEVELS)
+    benches = [jft_bench.bench(name, inputs, work) for name in names]
     found = {bench.task.name: [row for level in levels for row in _rows(bench, level)] for bench in benches}
     columns = ("row", "score", "σ", "rate", "ε, one secret")
     note = "ε by substitution: of jft for a detected secret, of CRT for one that the conservative policy marks."
@@ -81,7 +82,7 @@ def _rows(bench: Bench, level: str) -> list[tuple[Cell, ...]]:
 
 
 def _row(bench: Bench, name: str, row: Row) -> tuple[Cell, ...]:
-    return (name, bench.shown(row["score"]), row["sigma"]["private"], row["rate"]["private"], jft.epsilons(row)[0])
+    return (name, bench.shown(row["score"]), row["sigma"]["private"], row["rate"]["private"], epsilons(row)[0])
 
 
 def _parted(bench: Bench, level: str) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from taciturn.recipes import jft
+from taciturn.recipes import jft_bench
+from taciturn.recipes.jft_paper import EPSILON, NEEDS, READING
 from taciturn.recipes.recipe import Inputs, Plot, Recipe, Results, Series, Table
 from taciturn.recipes.work import Work
 
@@ -22,24 +23,24 @@ RECIPE = Recipe(
     "which keeps the "
     "ratios.",
     differs=(
-        jft.READING + ".",
+        READING + ".",
         "One learning rate for all; the paper tunes it for each.",
     ),
     published=(Table("Perplexity on WikiText-2", ("batch", "epochs", "perplexity"), PRINTED, "Table 7"),),
-    needs=jft.NEEDS,
+    needs=NEEDS,
 )
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """Five runs of DP-SGD."""
-    bench = jft.bench("wikitext2", inputs, work)
+    bench = jft_bench.bench("wikitext2", inputs, work)
     smaller, fewer = SMALLER if inputs.quick else (1, 1)
     rows = []
     for batch, epochs, printed in inputs.pick(PRINTED[-1:], PRINTED, PRINTED):
         rate = min(1.0, batch / smaller / (len(bench.documents) if inputs.quick else bench.task.records))
         steps = max(1, round(epochs / fewer / rate))
         options = bench.noised(bench.sizes.private_lr, rate=rate, steps=steps)
-        found = bench.cell(f"DP-SGD {batch} {epochs}", "dpsgd", "high-entity", options, jft.EPSILON)
+        found = bench.cell(f"DP-SGD {batch} {epochs}", "dpsgd", "high-entity", options, EPSILON)
         published = found["as published"]["private"]
         rows.append((batch, epochs, rate, steps, found["sigma"]["private"], found["score"], printed, published))
     columns = ("batch", "epochs", "rate", "steps", "σ", "perplexity", "paper", "ε as published")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from taciturn.recipes import jft
-from taciturn.recipes.jft import Bench
-from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
+from taciturn.recipes import jft_bench
+from taciturn.recipes.jft_bench import Bench, chosen, epsilons
+from taciturn.recipes.jft_paper import NEEDS, PAPER, READING
+from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table, agrees
 from taciturn.recipes.work import Work
 
 LEVEL = "high-entity"
@@ -19,10 +20,10 @@ RECIPE = Recipe(
     item="Table 8",
     title="low resource",
     asks="With a thousandth of the records in both phases, do redaction and jft still beat DP-SGD?",
-    paper_setting=f"0.1 % of the data for both phases (QNLI: 100 records). {jft.PAPER}.",
+    paper_setting=f"0.1 % of the data for both phases (QNLI: 100 records). {PAPER}.",
     our_setting="A thousandth of the records in full; a tenth in quick runs, where a thousandth would be none.",
     differs=(
-        jft.READING + ".",
+        READING + ".",
         "With so few records every private step reads all of them, so sampling hides nothing and the noise is that "
         "of a full "
         "batch.",
@@ -32,17 +33,17 @@ RECIPE = Recipe(
         Table("QNLI, accuracy, %", ("row", "accuracy"), tuple(PRINTED.items()), "section A.4",
               "For all tasks: the redacted model is better than DP-SGD."),
     ),
-    needs=jft.NEEDS,
+    needs=NEEDS,
 )  # fmt: skip
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """DP-SGD, redacted, jft on a share of the records."""
-    names = jft.chosen(inputs.pick(("sst2",), ("sst2", "wikitext2"), FULL), inputs)
+    names = chosen(inputs.pick(("sst2",), ("sst2", "wikitext2"), FULL), inputs)
     share = inputs.pick(0.5, 0.1, 0.001)
     benches = []
     for name in names:
-        whole = jft.bench(name, inputs, work)
+        whole = jft_bench.bench(name, inputs, work)
         few = whole.documents[:: round(1 / share)]
         task = replace(whole.task, records=len(few), batch=min(whole.task.batch, len(few)))
         benches.append(replace(whole, documents=few, task=task))
@@ -60,9 +61,9 @@ def _rows(bench: Bench) -> tuple[tuple[Cell, ...], ...]:
     first = bench.shown(twice["scores"][0][-1])
     return (
         ("no fine-tuning", bench.shown(bench.start()), None, None, None),
-        ("DP-SGD", bench.shown(private["score"]), *jft.epsilons(private), private["sigma"]["private"]),
+        ("DP-SGD", bench.shown(private["score"]), *epsilons(private), private["sigma"]["private"]),
         ("redacted", first, 0.0, float("inf"), None),
-        ("jft", bench.shown(twice["score"]), *jft.epsilons(twice), twice["sigma"]["private"]),
+        ("jft", bench.shown(twice["score"]), *epsilons(twice), twice["sigma"]["private"]),
     )
 
 
@@ -73,8 +74,7 @@ def _says(bench: Bench, rows: tuple[tuple[Cell, ...], ...]) -> tuple[str, ...]:
     gain = sign * score["jft"] > sign * score["redacted"]
     name = bench.task.name
     return (
-        f"{'As' if ahead else 'Not as'} in the paper, {name}: redaction alone "
-        f"({score['redacted']:.3g}) {'beats' if ahead else 'does not beat'} DP-SGD ({score['DP-SGD']:.3g}).",
-        f"{'As' if gain else 'Not as'} in the paper, {name}: the second phase "
-        f"{'adds to' if gain else 'adds nothing to'} it ({score['jft']:.3g}).",
+        f"{agrees(ahead)}, {name}: redaction alone ({score['redacted']:.3g}) "
+        f"{'beats' if ahead else 'does not beat'} DP-SGD ({score['DP-SGD']:.3g}).",
+        f"{agrees(gain)}, {name}: the second phase {'adds to' if gain else 'adds nothing to'} it ({score['jft']:.3g}).",
     )

@@ -161,6 +161,11 @@ def statements(title: str, source: str, said: Sequence[str]) -> Table:
     return Table(title, ("the text says",), tuple((each,) for each in said), source)
 
 
+def agrees(holds: bool) -> str:
+    """How a sentence begins that compares ours with the paper's."""
+    return f"{'As' if holds else 'Not as'} in the paper"
+
+
 @dataclass(frozen=True, slots=True)
 class Built:
     """A recipe that ran: its results, and the CPU seconds all its cells took when they were measured."""

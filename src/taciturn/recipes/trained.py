@@ -125,7 +125,7 @@ def _followed(run: Any, out: Path, canaries: Canaries, test: Sequence[Record]) -
     import numpy as np
     import torch
 
-    from taciturn.auditing.exposure import ranks
+    from taciturn.auditing.ranking import ranks
     from taciturn.models.evaluate import HeldOut
 
     model, tokenizer = run.model()

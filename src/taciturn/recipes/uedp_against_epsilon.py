@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from taciturn.recipes import uedp
+from collections.abc import Mapping
+from typing import Any
+
 from taciturn.recipes.recipe import Cell, Plot, Series, Table
-from taciturn.recipes.uedp import Bench
+from taciturn.recipes.uedp_bench import TARGET, Bench
 from taciturn.recipes.work import Row
 
 COLUMNS = ("row", "score", "σ/β", "ε as published", "ε that holds", "about")
@@ -15,18 +17,18 @@ def compared(bench: Bench, title: str) -> tuple[tuple[Plot, ...], Table, list[st
     published = {category: bench.as_published(category) for category in bench.categories}
     squared = bench.as_published(bench.categories[0], squared=True)
     ours = {category: bench.ours(category) for category in bench.categories}
-    user, as_private = bench.user_level(), bench.user_level(uedp.TARGET)
+    user, as_private = bench.user_level(), bench.user_level(TARGET)
     levels = {"de-identified": bench.de_identified(), "no-DP": bench.no_dp()}
     start = bench.start()
-    claimed = [uedp.series(f"Algorithm 1, {name}", row["curve"], 2) for name, row in published.items()]
-    claimed.append(uedp.series(f"Algorithm 1, {bench.categories[0]}, code's noise", squared["curve"], 2))
-    held = [uedp.series(f"uedp, {name}", row["curve"], 3) for name, row in ours.items()]
-    held += [uedp.series(f"Algorithm 1, {name}", row["curve"], 3) for name, row in list(published.items())[:1]]
-    levels_user = uedp.series("user-level DP", user["curve"], 2), uedp.series("user-level DP", as_private["curve"], 3)
+    claimed = [_series(f"Algorithm 1, {name}", row["curve"], 2) for name, row in published.items()]
+    claimed.append(_series(f"Algorithm 1, {bench.categories[0]}, code's noise", squared["curve"], 2))
+    held = [_series(f"uedp, {name}", row["curve"], 3) for name, row in ours.items()]
+    held += [_series(f"Algorithm 1, {name}", row["curve"], 3) for name, row in list(published.items())[:1]]
+    levels_user = _series("user-level DP", user["curve"], 2), _series("user-level DP", as_private["curve"], 3)
     plots = (
-        uedp.panel("claimed", f"{title}, ε as the paper accounts it", bench.metric, [*claimed, levels_user[0]], levels,
+        _panel("claimed", f"{title}, ε as the paper accounts it", bench.metric, [*claimed, levels_user[0]], levels,
                    "This axis is a claim: Theorem 1 does not hold."),
-        uedp.panel("holds", f"{title}, ε that holds", bench.metric, [*held, levels_user[1]], levels,
+        _panel("holds", f"{title}, ε that holds", bench.metric, [*held, levels_user[1]], levels,
                    "uedp: for half of all pairs of a user and an entity. user-level DP says nothing of entities."),
     )  # fmt: skip
     rows: list[tuple[Cell, ...]] = [("before training", start, None, None, None, "")]
@@ -38,7 +40,7 @@ def compared(bench: Bench, title: str) -> tuple[tuple[Plot, ...], Table, list[st
     rows.append(_row(f"Algorithm 1, {bench.categories[0]}, code's noise", squared, "holders"))
     rows += [_row(f"uedp, {name}", row, "median") for name, row in ours.items()]
     rows.append(_row(f"user-level DP, z = {bench.plan.scale:g}", user, ""))
-    rows.append(_row(f"user-level DP, ε = {uedp.TARGET:g}", as_private, ""))
+    rows.append(_row(f"user-level DP, ε = {TARGET:g}", as_private, ""))
     note = (
         "holders: users of the entity that most users hold; k: units that go with the median pair of user and entity."
     )
@@ -88,12 +90,10 @@ def says(
         f"The claim and what holds differ by up to {worst[3] / worst[2]:.1f} times ({worst[2]:.2f} and {worst[3]:.2f})."
     )
     if ahead and len(ahead) == len(mine):
-        lines.append(
-            f"As in the paper: uedp is ahead of user-level DP at equal ε = {uedp.TARGET:g}, for every category."
-        )
+        lines.append(f"As in the paper: uedp is ahead of user-level DP at equal ε = {TARGET:g}, for every category.")
     else:
         lines.append(
-            f"Not as in the paper: at equal ε = {uedp.TARGET:g} uedp is ahead of user-level DP for "
+            f"Not as in the paper: at equal ε = {TARGET:g} uedp is ahead of user-level DP for "
             f"{', '.join(ahead) or 'no category'}. The two protect different things: user-level DP says nothing of "
             f"an entity "
             "that many users write about."
@@ -127,3 +127,21 @@ def open_marks(rows: tuple[tuple[str, float, float], ...]) -> tuple[Series, ...]
         )
         for name in names
     )
+
+
+def _series(name: str, curve: list[list[Any]], column: int) -> Series:
+    """Score against the ε in ``column`` of a curve, without points where it is infinite."""
+    points = [(row[column], row[1]) for row in curve if row[column] is not None and row[column] < float("inf")]
+    return Series(name, tuple(x for x, _ in points), tuple(y for _, y in points))
+
+
+def _rule(name: str, value: float, x: tuple[float, ...]) -> Series:
+    """A level drawn from the smallest to the largest ε."""
+    return Series(name, (min(x), max(x)), (value, value))
+
+
+def _panel(key: str, title: str, metric: str, curves: list[Series], levels: Mapping[str, float], caption: str) -> Plot:
+    """Curves against ε with levels across."""
+    x = tuple(value for each in curves for value in each.x)
+    drawn = (*curves, *(_rule(name, value, x) for name, value in levels.items())) if x else tuple(curves)
+    return Plot(key, title, "ε at δ = 1e-5", metric, tuple(drawn), log_y=metric == "perplexity", caption=caption)

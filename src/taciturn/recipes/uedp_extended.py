@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from taciturn.recipes.recipe import Cell, Plot, Series, Table
-from taciturn.recipes.uedp import TARGET, Bench
+from taciturn.recipes.recipe import Cell, Plot, Series, Table, agrees
+from taciturn.recipes.uedp_bench import TARGET, Bench
 
 RATES = (0.0, 0.25, 0.5, 1.0)
 
@@ -38,7 +38,7 @@ def _says(curves: list[Series], rates: tuple[float, ...], ours: list[dict[str, o
         verdict = (
             f"better than q_s = 0 at {', '.join(f'{q:g}' for q in better)}" if better else "at no q_s better than at 0"
         )
-        lines.append(f"{'As' if better else 'Not as'} in the paper, {each.name}: {verdict}; best at q_s = {best:g}.")
+        lines.append(f"{agrees(bool(better))}, {each.name}: {verdict}; best at q_s = {best:g}.")
     if min(curves[0].y) >= curves[3].y[0]:
         lines.append(
             "Not as in the paper: with its noise as printed Algorithm 1 ends no better than it began at any q_s, so "

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from taciturn.recipes import uedp
+from taciturn.recipes import uedp_bench
 from taciturn.recipes.recipe import Inputs, Plot, Recipe, Results
 from taciturn.recipes.uedp_against_epsilon import compared, open_marks, reported
+from taciturn.recipes.uedp_paper import DIFFERS, NEEDS, READINGS
 from taciturn.recipes.work import Work
 
 SETS = ("CONLL-2003", "AG", "SEC")
@@ -37,9 +38,9 @@ RECIPE = Recipe(
     "grows with the steps, .18 to .20.",
     our_setting="The same rates and z. Algorithm 1 with its printed noise; `uedp` at ε = 8 for its median pair; "
     "user-level DP with the "
-    "same z. " + uedp.READINGS,
+    "same z. " + READINGS,
     differs=(
-        *uedp.DIFFERS,
+        *DIFFERS,
         "The paper's range .18 to .20 is the floor ln(1/δ)/64 of moments up to order 64, not a privacy level.",
         "Algorithm 1's updates go through Adam on the server in all rows, so that they compare.",
     ),
@@ -48,14 +49,14 @@ RECIPE = Recipe(
         reported(AG, "Perplexity, AG (de-identified 35.90, noiseless 24.98)", WHERE),
         reported(SEC, "Perplexity, SEC (de-identified 34.07 at .19)", WHERE),
     ),
-    needs=uedp.NEEDS,
+    needs=NEEDS,
 )
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """Made-up news, the user's AG News, or the three sets."""
     names = SETS if inputs.size == "full" else ("AG",)
-    benches = [uedp.bench("gpt2", inputs, work, name) for name in names]
+    benches = [uedp_bench.bench("gpt2", inputs, work, name) for name in names]
     parts = [compared(bench, bench.name) for bench in benches]
     plots = [
         _keyed(plot, bench.name if len(benches) > 1 else "")

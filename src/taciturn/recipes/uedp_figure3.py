@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from taciturn.recipes import uedp
+from taciturn.recipes import uedp_bench
 from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 from taciturn.recipes.uedp_against_epsilon import compared
 from taciturn.recipes.uedp_extended import swept
+from taciturn.recipes.uedp_paper import DIFFERS, NEEDS, READINGS
 from taciturn.recipes.work import Work
 
 RECIPE = Recipe(
@@ -17,8 +18,8 @@ RECIPE = Recipe(
     paper_setting="BERT base on AG (4 classes); q_u = .05, q_e = .5, q_s = 1 (.6 for AWD-LSTM), z = 2.5, β = .1, "
     "Adam at 1e-5; ε from .18 "
     "to .19; q_s from 0 to 1.",
-    our_setting="The same rates and z, in both readings, as in Figure 2. " + uedp.READINGS,
-    differs=uedp.DIFFERS,
+    our_setting="The same rates and z, in both readings, as in Figure 2. " + READINGS,
+    differs=DIFFERS,
     published=(
         statements(
             "Test error",
@@ -31,13 +32,13 @@ RECIPE = Recipe(
             ),
         ),
     ),
-    needs=uedp.NEEDS,
+    needs=NEEDS,
 )
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """(a) by category, (b) over q_s."""
-    bench = uedp.bench("bert", inputs, work)
+    bench = uedp_bench.bench("bert", inputs, work)
     plots, table, says = compared(bench, "topics of news" if bench.published is None else "AG")
     plot_b, table_b, says_b = swept(bench, bench.categories[0])
     return Results(bench.setting(), (*plots, plot_b), (table, table_b), (*says, *says_b))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from taciturn.recipes import uedp
 from taciturn.recipes.recipe import Inputs, Plot, Recipe, Results, Series, Table
+from taciturn.recipes.uedp_paper import PUBLISHED, Published
 from taciturn.recipes.work import Row, Work
 
 SCALE, ENTITY_RATE, DELTA = 2.0, 0.5, 1e-5
@@ -67,7 +67,7 @@ def run(inputs: Inputs, work: Work) -> Results:
     found = {
         name: work.cell(
             {"recipe": RECIPE.name, "set": name, "steps": list(steps), "holders": list(holders)},
-            partial(curves, uedp.PUBLISHED[name], steps, holders),
+            partial(curves, PUBLISHED[name], steps, holders),
         )
         for name in names
     }
@@ -80,7 +80,7 @@ def run(inputs: Inputs, work: Work) -> Results:
     )
 
 
-def curves(about: uedp.Published, steps: tuple[int, ...], holders: tuple[int, ...]) -> Row:
+def curves(about: Published, steps: tuple[int, ...], holders: tuple[int, ...]) -> Row:
     """ε over ``steps``: as published for three kinds, exactly at the same rates, and what holds."""
     from taciturn.privacy.published import published_bound, published_claim
     from taciturn.privacy.units import Units
@@ -151,7 +151,7 @@ def _holding(names: tuple[str, ...], steps: tuple[int, ...], holders: tuple[int,
 def _categories() -> Table:
     from taciturn.privacy.published import published_claim
 
-    sec = uedp.PUBLISHED["SEC"]
+    sec = PUBLISHED["SEC"]
     rows = tuple(
         (name, printed, published_claim(sec.user_rate, ENTITY_RATE, count / sec.sentences, SCALE, 500, DELTA).epsilon)
         for name, (count, printed) in CATEGORIES.items()

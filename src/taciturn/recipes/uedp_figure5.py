@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from taciturn.recipes import uedp
+from taciturn.recipes import uedp_bench
 from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 from taciturn.recipes.uedp_extended import swept
+from taciturn.recipes.uedp_paper import DIFFERS, NEEDS
 from taciturn.recipes.work import Work
 
 SAYS = statements(
@@ -26,9 +27,9 @@ RECIPE = Recipe(
     our_setting="q_s = 0, .25, .5, 1 in both readings: Algorithm 1 (its ε as claimed does not depend on q_s), and "
     "`uedp` at equal ε, for "
     "which the noise follows the larger rate.",
-    differs=uedp.DIFFERS,
+    differs=DIFFERS,
     published=(SAYS,),
-    needs=uedp.NEEDS,
+    needs=NEEDS,
 )
 
 
@@ -39,7 +40,7 @@ def run(inputs: Inputs, work: Work) -> Results:
 
 def over_rates(model: str, inputs: Inputs, work: Work) -> Results:
     """For the organisations of the data, the largest category of the papers' sets."""
-    bench = uedp.bench(model, inputs, work)
+    bench = uedp_bench.bench(model, inputs, work)
     category = next((each for each in bench.categories if each.lower() == "org"), bench.categories[0])
     plot, table, says = swept(bench, category)
     return Results(bench.setting(), (plot,), (table,), tuple(says))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from taciturn.recipes import uedp
+from taciturn.recipes import uedp_bench
 from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 from taciturn.recipes.uedp_against_epsilon import compared
+from taciturn.recipes.uedp_paper import DIFFERS, NEEDS, READINGS
 from taciturn.recipes.work import Work
 
 RECIPE = Recipe(
@@ -18,8 +19,8 @@ RECIPE = Recipe(
     paper_setting="AWD-LSTM, three layers of 1,150 units, embedding 100, from scratch; β = .1, z = 2, q_u = .05, "
         "q_e = .5, q_s = 1, SGD; ε from "
     ".5 to 3.",
-    our_setting="The same shape in full, layers of 64 units in quick runs, with z = 2. " + uedp.READINGS,
-    differs=(*uedp.DIFFERS, "Adam on the server in every row; the paper says SGD."),
+    our_setting="The same shape in full, layers of 64 units in quick runs, with z = 2. " + READINGS,
+    differs=(*DIFFERS, "Adam on the server in every row; the paper says SGD."),
     published=(
         statements(
             "What the text says",
@@ -27,13 +28,13 @@ RECIPE = Recipe(
             ("comparable with GPT-2, at larger ε (.5 to 3 instead of .18 to .2), as nothing is known before training",),
         ),
     ),
-    needs=uedp.NEEDS,
+    needs=NEEDS,
 )  # fmt: skip
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """As Figure 2, on one set."""
-    bench = uedp.bench("awd-lstm", inputs, work)
+    bench = uedp_bench.bench("awd-lstm", inputs, work)
     bench = replace(bench, plan=replace(bench.plan, scale=2.0))
     plots, table, says = compared(bench, bench.name)
     return Results(bench.setting(), plots, (table,), tuple(says))

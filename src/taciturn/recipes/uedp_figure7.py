@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from taciturn.recipes import uedp
 from taciturn.recipes.recipe import Inputs, Recipe, Results
 from taciturn.recipes.uedp_figure5 import SAYS, over_rates
+from taciturn.recipes.uedp_paper import DIFFERS, NEEDS
 from taciturn.recipes.work import Work
 
 RECIPE = Recipe(
@@ -15,9 +15,9 @@ RECIPE = Recipe(
     asks="Figure 5 for a model without public weights.",
     paper_setting="AWD-LSTM on CONLL-2003, AG and SEC; q_s from 0 to 1, the rest as in Figure 6.",
     our_setting="q_s = 0, .25, .5, 1 in both readings, layers of 64 units in quick runs.",
-    differs=(*uedp.DIFFERS, "Adam on the server in every row; the paper says SGD."),
+    differs=(*DIFFERS, "Adam on the server in every row; the paper says SGD."),
     published=(SAYS,),
-    needs=uedp.NEEDS,
+    needs=NEEDS,
 )
 
 

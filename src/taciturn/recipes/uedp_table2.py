@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from taciturn.recipes import press, uedp
+from taciturn.recipes import press, uedp_data
 from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
+from taciturn.recipes.uedp_paper import PUBLISHED, Published
 from taciturn.recipes.work import Row, Work
 
 RECIPE = Recipe(
@@ -33,7 +34,7 @@ RECIPE = Recipe(
             tuple(
                 (p.name, p.vocabulary, p.sentences, p.users,
                  *(p.sensitive.get(c) for c in ("Org", "Loc", "Person", "Misc", "GPE", "PII", "All")))
-                for p in uedp.PUBLISHED.values()
+                for p in PUBLISHED.values()
             ),
             "Table II",
             "Sensitive sentences by category.",
@@ -47,7 +48,7 @@ STAND_INS = {"CONLL-2003": ("conll2003", "wikigold"), "AG": ("agnews",), "SEC": 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """A row for each set there is, by category."""
-    made: list[tuple[str, uedp.Published | None, Any, str]] = []
+    made: list[tuple[str, Published | None, Any, str]] = []
     if inputs.data is None:
         users, each = inputs.pick((8, 5), (200, 12), (200, 12))
         made.append(("made-up news", None, press.write(users, each, inputs.seed), ""))
@@ -89,13 +90,13 @@ def run(inputs: Inputs, work: Work) -> Results:
     )
 
 
-def counted(documents: tuple[Any, ...], published: uedp.Published | None) -> Row:
+def counted(documents: tuple[Any, ...], published: Published | None) -> Row:
     """Counts of a set, by category and for all together."""
     from taciturn.mechanisms.corpus import mentions_in
     from taciturn.training.grouping import by_user_entity
     from taciturn.training.standing import holders, standing
 
-    names = uedp.CATEGORIES if published is None else tuple(c for c in published.sensitive if c != "All")
+    names = press.CATEGORIES if published is None else tuple(c for c in published.sensitive if c != "All")
     row: Row = {
         "vocabulary": len({word for d in documents for word in d.text.split()}),
         "sentences": len(documents),
@@ -103,7 +104,7 @@ def counted(documents: tuple[Any, ...], published: uedp.Published | None) -> Row
         "categories": {},
     }
     for category in (*names, "all"):
-        m = mentions_in(uedp.screened(documents, category, published))
+        m = mentions_in(uedp_data.screened(documents, category, published))
         at = standing(by_user_entity(m))
         row["categories"][category] = {
             "sensitive": int((~m.extended).sum()), "entities": m.detected, "holders": holders(m), "median": at.median,
@@ -112,7 +113,7 @@ def counted(documents: tuple[Any, ...], published: uedp.Published | None) -> Row
     return row
 
 
-def _there(name: str, inputs: Inputs) -> tuple[str, uedp.Published | None, Any, str] | None:
+def _there(name: str, inputs: Inputs) -> tuple[str, Published | None, Any, str] | None:
     """The set, or what stands in for it, if the folder has it."""
     from taciturn.data.loaders import load
     from taciturn.errors import DataError
@@ -122,6 +123,6 @@ def _there(name: str, inputs: Inputs) -> tuple[str, uedp.Published | None, Any, 
             found = load(loader, inputs.data or "", "train")
         except DataError:
             continue
-        documents, note = uedp.sentences(found, inputs.pick(60, 2000, 10**9))
-        return f"{name} ({loader})", uedp.PUBLISHED[name], documents, note
+        documents, note = uedp_data.sentences(found, inputs.pick(60, 2000, 10**9))
+        return f"{name} ({loader})", PUBLISHED[name], documents, note
     return None

@@ -11,8 +11,8 @@ from markupsafe import Markup
 
 from taciturn.reporting import flow, plots
 from taciturn.reporting.attacked import GRID
+from taciturn.reporting.drawing import Line
 from taciturn.reporting.formats import bits, bound, count, general, least, probability, rate
-from taciturn.reporting.plots import Line
 
 ROWS = 13
 """Rows of a table under a plot; longer curves are shown at evenly spread points."""

@@ -11,8 +11,8 @@ import jinja2
 
 from taciturn.reporting import figures, pdf
 from taciturn.reporting.content import collect
+from taciturn.reporting.drawing import DASHES
 from taciturn.reporting.formats import FORMATTERS, costs, named
-from taciturn.reporting.plots import DASHES
 from taciturn.reporting.svg import SERIES
 from taciturn.reporting.view import RunView
 

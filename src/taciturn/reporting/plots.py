@@ -10,68 +10,43 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from matplotlib import ticker
-from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from taciturn.reporting.formats import power, setting
-from taciturn.reporting.svg import SERIES, color, inline, style
-
-DASHES: tuple[tuple[float, ...], ...] = (
-    (),
-    (5, 2),
-    (1.2, 1.6),
-    (7, 2, 1.2, 2),
-    (3, 1.2),
-    (9, 3),
-    (1.2, 3.2),
-    (5, 1, 1, 1),
-)
-"""Dash pattern of each slot, in line widths, so that runs differ without colour."""
-
-WIDTH, HEIGHT = 4.2, 2.8
-"""Inches; the page scales a plot to its column, and on a phone one plot fills the width at about true size."""
+from taciturn.reporting.drawing import WIDTH, Line, draw, hue, label, log_ticks, names, note, panel, positive, spread
+from taciturn.reporting.formats import setting
+from taciturn.reporting.svg import color, inline, style
 
 FAR = 30.0
 """A certified ε from here on excludes nothing that a plot could show."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One run's curve. slot: its place among the runs. x, y: equally long."""
-
-    name: str
-    slot: int
-    x: Sequence[float]
-    y: Sequence[float]
-
-
 def epsilon_delta(lines: Sequence[Line], delta: float | None, key: str) -> str:
     """ε against δ, δ on a log axis; a rule at the δ of the claims."""
     with style(key):
-        figure, axes = _figure()
+        figure, axes = panel()
         axes.set_xscale("log")
-        _draw_all(axes, lines)
+        draw(axes, lines)
         if delta is not None:
             axes.axvline(delta, color=color("muted"), linewidth=0.8, dashes=(2, 2))
-            _note(axes, f"δ = {setting(delta)}", delta)
+            note(axes, f"δ = {setting(delta)}", delta)
         axes.set_ylim(bottom=0)
-        _labels(axes, "δ", "ε")
-        return inline(figure, key, "ε against δ for " + _names(lines))
+        label(axes, "δ", "ε")
+        return inline(figure, key, "ε against δ for " + names(lines))
 
 
 def epsilon_k(lines: Sequence[Line], what: str, key: str) -> str:
     """ε against how many change at once (``what``: records, users, …), k on a log axis."""
     with style(key):
-        figure, axes = _figure()
+        figure, axes = panel()
         axes.set_xscale("log")
-        _draw_all(axes, lines, marker="o")
+        draw(axes, lines, marker="o")
         axes.set_ylim(bottom=0)
         sizes = sorted({x for line in lines for x in line.x})
-        axes.xaxis.set_major_locator(ticker.FixedLocator(_spread(sizes)))
+        axes.xaxis.set_major_locator(ticker.FixedLocator(spread(sizes)))
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:g}"))
         axes.xaxis.set_minor_locator(ticker.NullLocator())
-        _labels(axes, f"k, {what} that change at once", "ε")
-        return inline(figure, key, f"ε against the number of {what} that change at once, for {_names(lines)}")
+        label(axes, f"k, {what} that change at once", "ε")
+        return inline(figure, key, f"ε against the number of {what} that change at once, for {names(lines)}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +66,9 @@ def bayesian(lines: Sequence[Line], bands: Sequence[Band], key: str) -> str:
     is what is claimed.
     """
     with style(key):
-        figure, axes = _figure()
+        figure, axes = panel()
         axes.set_xscale("log")
-        _draw_all(axes, lines)
+        draw(axes, lines)
         left = min((x for line in lines for x in line.x), default=1e-3)
         for band in bands:
             line = next(line for line in lines if line.slot == band.slot)
@@ -101,47 +76,47 @@ def bayesian(lines: Sequence[Line], bands: Sequence[Band], key: str) -> str:
             inside = [(x, y) for x, y in zip(line.x, line.y, strict=True) if low <= x <= high]
             if inside:
                 axes.fill_between(
-                    [x for x, _ in inside], [y for _, y in inside], color=_hue(band.slot), alpha=0.22, linewidth=0
+                    [x for x, _ in inside], [y for _, y in inside], color=hue(band.slot), alpha=0.22, linewidth=0
                 )
             for point, marker, size in ((band.estimate, "|", 9), (band.high, "o", 5)):
                 if point[0] > 0 and math.isfinite(point[1]):
                     axes.plot(
-                        *([c] for c in point), marker=marker, markersize=size, color=_hue(band.slot),
-                        markeredgecolor=color("paper") if marker == "o" else _hue(band.slot), zorder=4,
+                        *([c] for c in point), marker=marker, markersize=size, color=hue(band.slot),
+                        markeredgecolor=color("paper") if marker == "o" else hue(band.slot), zorder=4,
                     )  # fmt: skip
         axes.set_ylim(bottom=0)
-        _labels(axes, "miss rate γ of the policy", "ε")
-        return inline(figure, key, "ε of a random secret against the miss rate γ for " + _names(lines))
+        label(axes, "miss rate γ of the policy", "ε")
+        return inline(figure, key, "ε of a random secret against the miss rate γ for " + names(lines))
 
 
 def utility(lines: Sequence[Line], x_label: str, measure: str, key: str) -> str:
     """Perplexity or accuracy on held-out text along training; perplexities over more than a factor of 8 get a log axis."""
     with style(key):
-        figure, axes = _figure()
+        figure, axes = panel()
         values = [y for line in lines for y in line.y if y > 0]
         if measure == "perplexity" and values and max(values) > 8 * min(values):
             axes.set_yscale("log")
-        _draw_all(axes, lines, marker="o" if all(len(line.x) <= 25 for line in lines) else None)
+        draw(axes, lines, marker="o" if all(len(line.x) <= 25 for line in lines) else None)
         if axes.get_yscale() == "log":
-            _log_ticks(axes, min(values), max(values))
+            log_ticks(axes, min(values), max(values))
         axes.xaxis.set_major_locator(ticker.MaxNLocator(8, integer=True))
-        _labels(axes, x_label, measure)
-        return inline(figure, key, f"Held-out {measure} along training for {_names(lines)}")
+        label(axes, x_label, measure)
+        return inline(figure, key, f"Held-out {measure} along training for {names(lines)}")
 
 
 def spent(lines: Sequence[Line], target: float | None, key: str) -> str:
     """ε spent so far, step by step; a rule at the target when all runs share one."""
     with style(key):
-        figure, axes = _figure()
-        _draw_all(axes, lines)
+        figure, axes = panel()
+        draw(axes, lines)
         if target is not None:
             axes.axhline(target, color=color("muted"), linewidth=0.8, dashes=(2, 2))
             axes.text(
                 0.01, target, f"target {setting(target)}", transform=axes.get_yaxis_transform(), va="bottom", size=7.5
             )
         axes.set_ylim(0, 1.12 * max([target or 0.0, *(y for line in lines for y in line.y)]))
-        _labels(axes, "step", "ε spent")
-        return inline(figure, key, "ε spent along training for " + _names(lines))
+        label(axes, "step", "ε spent")
+        return inline(figure, key, "ε spent along training for " + names(lines))
 
 
 def against(rows: Sequence[tuple[str, int, float, float]], key: str) -> str:
@@ -155,7 +130,7 @@ def against(rows: Sequence[tuple[str, int, float, float]], key: str) -> str:
         finite = [v for _, _, low, high in rows for v in (low, high) if v <= FAR]
         edge = 1.18 * max([1.0, *finite])
         for place, (_, slot, low, high) in enumerate(rows):
-            axes.barh(place, min(low, edge), height=0.45, color=_hue(slot))
+            axes.barh(place, min(low, edge), height=0.45, color=hue(slot))
             axes.plot([0, min(high, edge)], [place, place], color=color("rule"), linewidth=1, zorder=1)
             if high <= FAR:
                 axes.plot([high], [place], marker="|", markersize=14, markeredgewidth=2, color=color("text"))
@@ -182,7 +157,7 @@ def exposure(rows: Sequence[tuple[str, int, Sequence[float]]], top: float, p95: 
         panels = figure.subplots(len(rows), 1, sharex=True, squeeze=False)[:, 0]
         for axes, (name, slot, values) in zip(panels, rows, strict=True):
             expected = [len(values) * 2.0 ** -(a + 1) for a in bins[:-1]]
-            axes.hist(values, bins=bins, color=_hue(slot), rwidth=0.86)
+            axes.hist(values, bins=bins, color=hue(slot), rwidth=0.86)
             axes.stairs(expected, bins, color=color("muted"), linewidth=1, baseline=None)
             if p95 is not None:
                 axes.axvline(p95, color=color("muted"), linewidth=0.8, dashes=(2, 2))
@@ -191,7 +166,7 @@ def exposure(rows: Sequence[tuple[str, int, Sequence[float]]], top: float, p95: 
             axes.grid(visible=False, axis="x")
             axes.set_title(name, loc="left", size=8.5, pad=3)
         if p95 is not None:
-            _note(panels[0], f"95 % of chance: {p95:.2f}", p95)
+            note(panels[0], f"95 % of chance: {p95:.2f}", p95)
         panels[-1].set_xlim(0, bins[-1])
         panels[-1].xaxis.set_major_locator(ticker.MultipleLocator(5))
         panels[-1].set_xlabel("exposure (bits)")
@@ -202,99 +177,28 @@ def roc(lines: Sequence[Line], log: bool, key: str) -> str:
     """True against false positive rate, with the diagonal of a coin."""
     low = 1e-3
     with style(key):
-        figure, axes = _figure()
+        figure, axes = panel()
         if log:
             axes.set(xscale="log", yscale="log", xlim=(low, 1), ylim=(low, 1))
         else:
             axes.set(xlim=(0, 1), ylim=(0, 1))
         diagonal = [low, 1] if log else [0, 1]
         axes.plot(diagonal, diagonal, color=color("muted"), linewidth=0.8, dashes=(2, 2))
-        _draw_all(axes, [_positive(line) if log else line for line in lines])
-        _labels(axes, "false positive rate", "true positive rate")
-        return inline(figure, key, f"{'Log–log ' if log else ''}ROC of the membership attack for " + _names(lines))
+        draw(axes, [positive(line) if log else line for line in lines])
+        label(axes, "false positive rate", "true positive rate")
+        return inline(figure, key, f"{'Log–log ' if log else ''}ROC of the membership attack for " + names(lines))
 
 
 def what_if(lines: Sequence[Line], x: str, y: str, log: bool, key: str) -> str:
     """A cost against one parameter of a plan, ``log`` for its axis; several lines are named in a legend."""
     with style(key):
-        figure, axes = _figure()
+        figure, axes = panel()
         if log:
             axes.set_xscale("log")
-        _draw_all(axes, lines, marker="o" if all(len(line.x) <= 25 for line in lines) else None)
+        draw(axes, lines, marker="o" if all(len(line.x) <= 25 for line in lines) else None)
         if len(lines) > 1:
             drawn = list(reversed(axes.get_lines()))
             axes.legend(drawn, [line.name for line in lines], frameon=False, fontsize=7.5)
         axes.set_ylim(bottom=0)
-        _labels(axes, x, y)
-        return inline(figure, key, f"{y} against {x}" + (f" for {_names(lines)}" if len(lines) > 1 else ""))
-
-
-def _figure() -> tuple[Figure, Axes]:
-    figure = Figure(figsize=(WIDTH, HEIGHT), layout="constrained")
-    return figure, figure.add_subplot()
-
-
-def _draw_all(axes: Axes, lines: Sequence[Line], marker: str | None = None) -> None:
-    """Earlier lines are wider, so that equal curves still show all their colours."""
-    for above, line in enumerate(reversed(lines)):
-        pattern = DASHES[line.slot % len(DASHES)]
-        axes.plot(
-            line.x, line.y, color=_hue(line.slot), linestyle=(0, pattern) if pattern else "solid",
-            linewidth=1.5 + 0.7 * min(above, 4), zorder=3 - 0.01 * above, marker=marker, markersize=3,
-        )  # fmt: skip
-
-
-def _positive(line: Line) -> Line:
-    points = [(x, y) for x, y in zip(line.x, line.y, strict=True) if x > 0 and y > 0]
-    return Line(line.name, line.slot, [x for x, _ in points], [y for _, y in points])
-
-
-def _hue(slot: int) -> str:
-    return color(f"s{slot % SERIES}")
-
-
-def _labels(axes: Axes, x: str, y: str) -> None:
-    """Axis names, the vertical one above its axis where it reads without a turned head; plain numbers on the ticks."""
-    axes.set_xlabel(x)
-    axes.set_title(y, loc="left", size=8.5, color=color("muted"), pad=6)
-    for axis, scale in ((axes.xaxis, axes.get_xscale()), (axes.yaxis, axes.get_yscale())):
-        if scale == "log":
-            axis.set_minor_formatter(ticker.NullFormatter())
-            if not isinstance(axis.get_major_locator(), ticker.FixedLocator):
-                axis.set_major_formatter(ticker.FuncFormatter(_decade))
-        else:
-            axis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.6g}".replace("-", "−")))
-
-
-def _decade(value: float, _: int | None = None) -> str:
-    exponent = round(math.log10(value))
-    return f"{10.0**exponent:g}" if -2 <= exponent <= 3 else power(exponent)
-
-
-def _spread(sizes: Sequence[float], apart: float = 1.4) -> list[float]:
-    """Those of the sorted sizes whose labels do not run into each other on a log axis."""
-    kept: list[float] = []
-    for size in sizes:
-        if not kept or size >= apart * kept[-1]:
-            kept.append(size)
-    return kept
-
-
-def _log_ticks(axes: Axes, low: float, high: float) -> None:
-    """Ticks at 1, 2, 5 × powers of ten: a perplexity axis rarely spans enough decades for powers alone."""
-    decades = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
-    ticks = [m * 10.0**d for d in decades for m in (1, 2, 5) if low / 1.3 <= m * 10.0**d <= high * 1.3]
-    axes.yaxis.set_major_locator(ticker.FixedLocator(ticks))
-    axes.yaxis.set_major_formatter(ticker.FuncFormatter(lambda value, _: f"{value:,.6g}"))
-
-
-def _note(axes: Axes, text: str, x: float) -> None:
-    """A remark beside a vertical rule at x, near the top."""
-    axes.annotate(
-        text, (x, 0.97), (3, 0), xycoords=axes.get_xaxis_transform(), textcoords="offset points", va="top", size=7.5,
-        color=color("muted"),
-    )  # fmt: skip
-
-
-def _names(lines: Sequence[Line]) -> str:
-    return ", ".join(line.name for line in lines) or "no run"
+        label(axes, x, y)
+        return inline(figure, key, f"{y} against {x}" + (f" for {names(lines)}" if len(lines) > 1 else ""))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +19,7 @@ from taciturn.errors import DataError
 from taciturn.privacy.events import Event
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.privacy.ledger import Ledger
+from taciturn.reporting.files import json_lines, json_object, plan_of
 
 Json = Mapping[str, Any]
 
@@ -49,23 +50,21 @@ class RunView:
         folder = Path(folder)
         if not folder.is_dir():
             raise DataError(f"{folder}: no such folder; expected a run folder, as `taciturn train` writes it")
-        plan = _json(folder / "plan.json")
-        if plan is None:
-            raise DataError(f"{folder} is not a run folder: plan.json is missing; `taciturn train` writes one")
-        certificate = _json(folder / "certificate.json")
+        plan = plan_of(folder)
+        certificate = json_object(folder / "certificate.json")
         audit = folder / "audit.json"
         ledger = folder / "ledger.jsonl"
-        evidence = _json(folder / "evidence.json") or {}
+        evidence = json_object(folder / "evidence.json") or {}
         return RunView(
             name=folder.resolve().name,
             plan=plan,
             events=dict(Ledger.read(ledger).counts()) if ledger.exists() else {},
-            metrics=tuple(_rows(folder / "metrics.jsonl")),
+            metrics=tuple(json_lines(folder / "metrics.jsonl")),
             evidence=evidence,
             certificate=certificate,
             guarantees=_guarantees(certificate, folder / "certificate.json"),
             findings=tuple(findings_file.load(audit)) if audit.exists() else None,
-            model=_json(folder / "model" / "config.json") or {},
+            model=json_object(folder / "model" / "config.json") or {},
             screened=_screened(folder / "run.toml", evidence.get("counts") or {}),
         )
 
@@ -99,33 +98,3 @@ def _screened(config: Path, counts: Json) -> dict[str, int] | None:
     known = {str(name): value for name, value in found.items() if type(value) is int}
     same = counts and all(known.get(name) == value for name, value in counts.items())
     return known if same else None
-
-
-def _json(path: Path) -> dict[str, Any] | None:
-    if not path.exists():
-        return None
-    try:
-        value = json.loads(path.read_bytes())
-    except ValueError:
-        value = None
-    if not isinstance(value, dict):
-        # The parser's own message can quote the file, so it is not passed on.
-        raise DataError(f"{path} is damaged: expected one JSON object")
-    return value
-
-
-def _rows(path: Path) -> Iterator[dict[str, Any]]:
-    """Rows of a JSON lines file. A last line cut short by a killed process is left out."""
-    lines = path.read_bytes().split(b"\n") if path.exists() else []
-    for number, line in enumerate(lines, 1):
-        if not line.strip():
-            continue
-        try:
-            row = json.loads(line)
-        except ValueError:
-            row = None
-            if number == len(lines):
-                return
-        if not isinstance(row, dict):
-            raise DataError(f"{path}, line {number}: expected one JSON object per line")
-        yield row

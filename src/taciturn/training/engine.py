@@ -25,11 +25,12 @@ from taciturn.training.interrupt import interruptible
 from taciturn.training.metrics import Clock, Metrics, Progress
 from taciturn.training.movement import fingerprint, to_watch, watched
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import Plan, Residual, SelectiveState, Step
+from taciturn.training.plan import Plan, Step
 from taciturn.training.rules import add_mean_gradient, plain_gradient
 from taciturn.training.sampling import chosen, draw, residual_batch
 from taciturn.training.sharded import shard
 from taciturn.training.step import never_filled, noised, shown
+from taciturn.training.terms import Residual, SelectiveState
 from taciturn.training.units import Units
 from taciturn.training.work import Work
 from taciturn.training.world import ALONE, World, answering

@@ -20,8 +20,9 @@ from taciturn.persample.capture import trainable_names
 from taciturn.persample.clip import SAFETY, NotFiniteError
 from taciturn.persample.sums import Sums
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import LocalUpdates, Step
+from taciturn.training.plan import Step
 from taciturn.training.sharded import release_sums
+from taciturn.training.terms import LocalUpdates
 from taciturn.training.units import Ints, Units
 from taciturn.training.work import Work, batch_of, scored
 from taciturn.training.world import ALONE, World

@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 from taciturn.errors import DataError
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import Phase, Poisson, PoissonKinds, Residual, Shuffle, Step, UserEntity
+from taciturn.training.phase import Phase
+from taciturn.training.plan import Step
+from taciturn.training.terms import Poisson, PoissonKinds, Residual, Shuffle, UserEntity
 from taciturn.training.units import Ints, Mentions, Units
 
 

@@ -35,9 +35,10 @@ from taciturn.persample.capture import trainable_names
 from taciturn.persample.clip import SAFETY, NotFiniteError
 from taciturn.persample.sums import Sums
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import SelectiveState, Step
+from taciturn.training.plan import Step
 from taciturn.training.reduce import total_gradient
 from taciturn.training.sharded import release_sums
+from taciturn.training.terms import SelectiveState
 from taciturn.training.work import Work
 from taciturn.training.world import ALONE, World
 

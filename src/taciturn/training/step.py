@@ -14,9 +14,11 @@ from taciturn.training.checkpoint import State
 from taciturn.training.fill import filled
 from taciturn.training.local import local_gradient
 from taciturn.training.noise import SecretSource
-from taciturn.training.plan import LocalUpdates, Phase, SelectiveState, Step
+from taciturn.training.phase import Phase
+from taciturn.training.plan import Step
 from taciturn.training.rules import private_gradient
 from taciturn.training.selective import selective_gradient
+from taciturn.training.terms import LocalUpdates, SelectiveState
 from taciturn.training.units import Units
 from taciturn.training.work import Work
 from taciturn.training.world import World

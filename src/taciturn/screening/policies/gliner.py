@@ -20,7 +20,7 @@ from taciturn.screening.policies import windows
 from taciturn.screening.policies.base import CLEAN, Detector
 from taciturn.screening.policies.options import checked, split
 from taciturn.screening.policies.pipelines import digest, readable
-from taciturn.screening.policies.tokens import folder
+from taciturn.screening.policies.token_model import folder
 from taciturn.screening.policies.view import View
 from taciturn.text.document import MASK
 from taciturn.text.spans import Detection, Span
