@@ -20,9 +20,8 @@ from taciturn.mechanisms.run import make_plan, train
 from taciturn.mechanisms.settings import ModelConfig, RunConfig
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.certificate import file_digest
-from taciturn.privacy.events import KindsGaussian, PoissonGaussian, TwoLevelGaussian
+from taciturn.privacy.events import KindsGaussian, PoissonGaussian, SelectiveGaussian, TwoLevelGaussian
 from taciturn.privacy.published import published_bound
-from taciturn.privacy.selective import SelectiveGaussian
 from taciturn.privacy.units import TwoLevel, Units
 from taciturn.reporting import RunView, write
 from taciturn.screening.pipeline import screen

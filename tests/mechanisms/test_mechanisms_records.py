@@ -15,10 +15,10 @@ from taciturn.mechanisms.planning import make_plan, promised
 from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.events import NonPrivate, PoissonGaussian, SelectiveGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.selective import Selective, SelectiveGaussian
+from taciturn.privacy.selective import Selective
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import ScreenedCorpus

@@ -13,11 +13,10 @@ from taciturn.errors import DataError
 from taciturn.mechanisms.registry import guarantees, verify
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.certificate import issue, load_json, write_json
-from taciturn.privacy.events import KindsGaussian, NonPrivate, PoissonGaussian, TwoLevelGaussian
+from taciturn.privacy.events import KindsGaussian, NonPrivate, PoissonGaussian, SelectiveGaussian, TwoLevelGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.history import RUNS, Line, Paid, added, append, read
 from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.selective import SelectiveGaussian
 from taciturn.privacy.together import together
 
 OPEN, NOISY, OTHER = NonPrivate(("public", "skeletons")), PoissonGaussian(0.05, 2.0), PoissonGaussian(0.02, 1.0)

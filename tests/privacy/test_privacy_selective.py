@@ -15,8 +15,8 @@ from scipy.stats import binom, norm
 
 from taciturn.errors import GuaranteeError, UsageError
 from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.selective import Selective, SelectiveGaussian, balanced, calibrated
+from taciturn.privacy.events import PoissonGaussian, SelectiveGaussian
+from taciturn.privacy.selective import Selective, balanced, calibrated
 
 
 def gauss_delta(epsilon: float, mu: np.ndarray) -> np.ndarray:

@@ -13,10 +13,9 @@ import pytest
 
 from taciturn.mechanisms.registry import guarantees
 from taciturn.privacy.certificate import issue
-from taciturn.privacy.events import Event, KindsGaussian, NonPrivate, PoissonGaussian
+from taciturn.privacy.events import Event, KindsGaussian, NonPrivate, PoissonGaussian, SelectiveGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.selective import SelectiveGaussian
 from taciturn.reporting.content import collect
 from taciturn.reporting.html import page
 from taciturn.reporting.view import RunView

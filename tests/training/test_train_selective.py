@@ -25,7 +25,7 @@ from taciturn.models.sensitive import Sensitive, encode_sensitive
 from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
 from taciturn.persample.clip import NotFiniteError
 from taciturn.persample.sums import Sums
-from taciturn.privacy.selective import SelectiveGaussian
+from taciturn.privacy.events import SelectiveGaussian
 from taciturn.text.document import MASK
 from taciturn.training.noise import SecretSource
 from taciturn.training.phase import Phase

@@ -18,6 +18,8 @@ import torch
 
 from taciturn.auditing.canaries import Template, draw
 from taciturn.auditing.ranking import ranks
+from taciturn.auditing.roc import delong
+from taciturn.auditing.scores import read
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
@@ -82,12 +84,11 @@ def _one_thread() -> Iterator[None]:
 @lru_cache(maxsize=1)
 def positive_control() -> PositiveControl:
     """Both attacks on the toy."""
-    from taciturn.auditing.membership import loss_auc
-
     toy = overfitted()
+    seen, unseen = (read(toy.model, toy.tokenizer, texts).loss for texts in (toy.members, toy.nonmembers))
     rank = float(ranks(toy.model, toy.tokenizer, TEMPLATE, [toy.secret])[0])
     return PositiveControl(
         exposure=math.log2(TEMPLATE.size) - math.log2(rank),
         exposure_max=math.log2(TEMPLATE.size),
-        auc=loss_auc(toy.model, toy.tokenizer, toy.members, toy.nonmembers),
+        auc=float(delong(-seen[None], -unseen[None])[0][0]),
     )

@@ -19,7 +19,7 @@ from taciturn.auditing.blind import blind_scores
 from taciturn.auditing.controls import overfitted, positive_control
 from taciturn.auditing.finding import Finding
 from taciturn.auditing.roc import best_threshold, delong
-from taciturn.auditing.scores import Model, membership_scores, read
+from taciturn.auditing.scores import Model, membership_scores
 from taciturn.auditing.told import Pair, told
 from taciturn.errors import UsageError
 
@@ -27,13 +27,6 @@ GROUPS = 1000
 """Groups of members, and of non-members, that CRT A.5 draws."""
 
 Score = Literal["loss", "reference"]
-
-
-def loss_auc(model: Any, tokenizer: Any, members: Sequence[str], nonmembers: Sequence[str]) -> float:
-    """AUC of the loss attack, and nothing else."""
-    inside, outside = read(model, tokenizer, members).loss, read(model, tokenizer, nonmembers).loss
-    auc, _ = delong(-inside[None], -outside[None])
-    return float(auc[0])
 
 
 def membership(

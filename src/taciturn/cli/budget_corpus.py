@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from taciturn.cli.budget_labels import labels, print_labels
 from taciturn.errors import DataError
 
 
 def corpus_budget(corpus: Path, delta: float) -> dict[str, Any]:
     """Runs and totals as plain JSON. Raises DataError if ``corpus`` is no screened corpus or its history is damaged."""
-    from taciturn.cli.budget import labels
     from taciturn.privacy import tuning
     from taciturn.privacy.certificate import load_json
     from taciturn.privacy.history import added, drawn, read
@@ -45,7 +45,6 @@ def corpus_budget(corpus: Path, delta: float) -> dict[str, Any]:
 
 def show_corpus(found: dict[str, Any]) -> None:
     """Print what :func:`corpus_budget` found."""
-    from taciturn.cli.budget import print_labels
     from taciturn.cli.show import out, table
     from taciturn.privacy.guarantee import Guarantee, round_up
 

@@ -14,9 +14,10 @@ from pydantic import Field
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import OptimiserConfig, Strict
 from taciturn.privacy.claims import Phases, merged, spent
+from taciturn.privacy.events import SelectiveGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.selective import Selective, SelectiveGaussian, balanced, calibrated
+from taciturn.privacy.selective import Selective, balanced, calibrated
 from taciturn.privacy.statements import (
     CONSTANTS,
     DETECTED,

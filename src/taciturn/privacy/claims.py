@@ -10,10 +10,10 @@ from typing import Any
 
 from taciturn.errors import UsageError
 from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import FREE, Event, NonPrivate, Relation, TwoLevelGaussian
+from taciturn.privacy.events import FREE, Event, NonPrivate, Relation, SelectiveGaussian, TwoLevelGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.selective import Selective, SelectiveGaussian
+from taciturn.privacy.selective import Selective
 from taciturn.privacy.statements import Counts
 from taciturn.privacy.units import TwoLevel
 

@@ -3,8 +3,9 @@
 An event is a contract. :class:`PoissonGaussian` says that every unit of the protected part (a record, a user) was drawn by
 its own coin, that what it adds was clipped to norm C, and that Normal(0, (σC)²) was added to the sum;
 :class:`KindsGaussian` that units of several kinds had coins of several rates; :class:`TwoLevelGaussian` that users and
-entities were drawn, and bounds how many units hang on each. :class:`NonPrivate` says that no noise was added, and names
-the parts that were read. An event nobody wrote a theorem for is refused, not guessed.
+entities were drawn, and bounds how many units hang on each; :class:`SelectiveGaussian` that a model's states were noised as
+well. :class:`NonPrivate` says that no noise was added, and names the parts that were read. An event nobody wrote a theorem
+for is refused, not guessed.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from taciturn.errors import GuaranteeError, UsageError, nearest
-from taciturn.privacy.selective import SelectiveGaussian
 
 Part = Literal["public", "private", "skeletons", "redacted", "removed", "original"]
 Relation = Literal["add-remove", "substitution"]
@@ -107,6 +107,52 @@ class TwoLevelGaussian:
 _TWO_LEVEL = (
     "user_rate", "entity_rate", "units_per_user", "users_per_entity", "units_per_user_entity", "noise_multiplier",
 )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class SelectiveGaussian:
+    """One step: Poisson sampling at ``rate`` in (0, 1], seen by the attacker; ``noise_multiplier`` × C on the sum of private
+    gradients; ``state_noise`` × C_h on the state after each of at most ``runs`` ≥ 1 sensitive runs of a record."""
+
+    rate: float
+    noise_multiplier: float
+    state_noise: float
+    runs: int
+
+    def __post_init__(self) -> None:
+        for name in ("rate", "noise_multiplier", "state_noise"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+                raise UsageError(f"SelectiveGaussian {name}: expected a finite number, found {value!r}")
+            object.__setattr__(self, name, float(value))
+        if not 0 < self.rate <= 1:
+            raise UsageError(f"SelectiveGaussian rate: expected a probability in (0, 1], found {self.rate}")
+        for name in ("noise_multiplier", "state_noise"):
+            if getattr(self, name) <= 0:
+                raise UsageError(
+                    f"SelectiveGaussian {name}: expected a positive number, found {getattr(self, name)}; a step without "
+                    "noise is NonPrivate(reads=...)"
+                )
+        if isinstance(self.runs, bool) or not isinstance(self.runs, int) or self.runs < 1:
+            raise UsageError(f"SelectiveGaussian runs: expected a whole number ≥ 1, found {self.runs!r}")
+
+    @property
+    def effective(self) -> float:
+        """σ_eff: what all noises of one step are worth together.
+
+        >>> round(SelectiveGaussian(0.1, 2.0, 4.0, 4).effective, 4)
+        1.4142
+        """
+        return float((self.noise_multiplier**-2 + self.runs * self.state_noise**-2) ** -0.5)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "event": "selective-gaussian",
+            "rate": self.rate,
+            "noise_multiplier": self.noise_multiplier,
+            "state_noise": self.state_noise,
+            "runs": self.runs,
+        }
 
 
 @dataclass(frozen=True, slots=True, order=True)

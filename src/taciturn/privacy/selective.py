@@ -21,58 +21,15 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from taciturn.errors import GuaranteeError, UsageError
-
-if TYPE_CHECKING:
-    from taciturn.privacy.coins import Side
-
-
-@dataclass(frozen=True, slots=True, order=True)
-class SelectiveGaussian:
-    """One step: Poisson sampling at ``rate`` in (0, 1], seen by the attacker; ``noise_multiplier`` × C on the sum of private
-    gradients; ``state_noise`` × C_h on the state after each of at most ``runs`` ≥ 1 sensitive runs of a record."""
-
-    rate: float
-    noise_multiplier: float
-    state_noise: float
-    runs: int
-
-    def __post_init__(self) -> None:
-        for name in ("rate", "noise_multiplier", "state_noise"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-                raise UsageError(f"SelectiveGaussian {name}: expected a finite number, found {value!r}")
-            object.__setattr__(self, name, float(value))
-        if not 0 < self.rate <= 1:
-            raise UsageError(f"SelectiveGaussian rate: expected a probability in (0, 1], found {self.rate}")
-        for name in ("noise_multiplier", "state_noise"):
-            if getattr(self, name) <= 0:
-                raise UsageError(
-                    f"SelectiveGaussian {name}: expected a positive number, found {getattr(self, name)}; a step without "
-                    "noise is NonPrivate(reads=...)"
-                )
-        if isinstance(self.runs, bool) or not isinstance(self.runs, int) or self.runs < 1:
-            raise UsageError(f"SelectiveGaussian runs: expected a whole number ≥ 1, found {self.runs!r}")
-
-    @property
-    def effective(self) -> float:
-        """σ_eff: what all noises of one step are worth together.
-
-        >>> round(SelectiveGaussian(0.1, 2.0, 4.0, 4).effective, 4)
-        1.4142
-        """
-        return float((self.noise_multiplier**-2 + self.runs * self.state_noise**-2) ** -0.5)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "event": "selective-gaussian",
-            "rate": self.rate,
-            "noise_multiplier": self.noise_multiplier,
-            "state_noise": self.state_noise,
-            "runs": self.runs,
-        }
+from taciturn.privacy import coins
+from taciturn.privacy.coins import Side
+from taciturn.privacy.events import SelectiveGaussian
+from taciturn.privacy.pairs import Mixture, Pair, binomial
+from taciturn.privacy.units import noise_for
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +52,6 @@ class Selective:
 
     def sides(self, tail: float) -> tuple[Side, ...]:
         """One direction, as the other is its mirror: for each number of records drawn a Gaussian pair, or nothing."""
-        # Here, not above: pairs.py knows the events, and this module defines one of them.
-        import numpy as np
-
-        from taciturn.privacy.coins import Side
-        from taciturn.privacy.pairs import Mixture, Pair, binomial
-
         at, nowhere = Mixture(np.ones(1), np.zeros(1)), Mixture(np.zeros(1), np.zeros(1))
         drawn, event = binomial(self.group, self.event.rate, tail), self.event
         outcomes = []
@@ -116,8 +67,6 @@ class Selective:
         >>> round(Selective(SelectiveGaussian(0.01, 4.0, 8.0, 4), 200).epsilon(1e-5), 2)
         7.04
         """
-        from taciturn.privacy import coins
-
         return coins.epsilon(self, delta) if self.steps else 0.0
 
 
@@ -138,8 +87,6 @@ def calibrated(epsilon: float, delta: float, steps: int, made: Made) -> Selectiv
 
     Raises GuaranteeError when no σ is enough: ``made`` fixes a state noise that alone costs more.
     """
-    from taciturn.privacy.units import noise_for
-
     try:
         return made(noise_for(epsilon, lambda sigma: Selective(made(sigma), steps).epsilon(delta)))
     except GuaranteeError as error:

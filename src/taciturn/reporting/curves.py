@@ -9,8 +9,7 @@ from typing import Any
 
 from taciturn.privacy.accountant import Profile, compose
 from taciturn.privacy.claims import Cost, spent
-from taciturn.privacy.events import Event, NonPrivate, Relation, TwoLevelGaussian
-from taciturn.privacy.selective import SelectiveGaussian
+from taciturn.privacy.events import Event, NonPrivate, Relation, SelectiveGaussian, TwoLevelGaussian
 from taciturn.privacy.theorems import bayesian
 
 DELTAS = tuple(10.0**-k for k in range(2, 11))

@@ -11,8 +11,15 @@ from math import ceil, prod
 from typing import Literal
 
 from taciturn.errors import UsageError
-from taciturn.privacy.events import Event, KindsGaussian, NonPrivate, Part, PoissonGaussian, TwoLevelGaussian
-from taciturn.privacy.selective import SelectiveGaussian
+from taciturn.privacy.events import (
+    Event,
+    KindsGaussian,
+    NonPrivate,
+    Part,
+    PoissonGaussian,
+    SelectiveGaussian,
+    TwoLevelGaussian,
+)
 from taciturn.training.schedules import Optimiser
 from taciturn.training.terms import (
     ClipNoise,
