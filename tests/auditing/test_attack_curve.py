@@ -11,20 +11,11 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import binom, norm
 
-from taciturn.auditing.curve import (
-    MOST,
-    Curve,
-    curve_of,
-    gaussian,
-    mu_lower,
-    noise_upper,
-    refuted,
-    rejected,
-    scaled,
-)
+from taciturn.auditing.curve import Curve, curve_of, gaussian, mu_lower, refuted, rejected
+from taciturn.auditing.noise import MOST, SelectiveSteps, Steps, noise_upper
 from taciturn.auditing.onerun import OneRun, one_run
 from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.events import NonPrivate, PoissonGaussian, SelectiveGaussian
 
 
 def worst(m: int, r: int, v: int, curve: Curve) -> float:
@@ -107,14 +98,26 @@ def test_the_curve_of_a_ledger_is_the_gaussian_it_is() -> None:
 
 def test_noise_is_bounded_as_a_multiple_of_the_ledgers() -> None:
     once = OneRun(2000, (500,), (490,))
-    counts = {PoissonGaussian(1.0, 1.0): 1, NonPrivate(("public",)): 7}
-    factor = noise_upper(once, counts, "add-remove")
+    steps = Steps({PoissonGaussian(1.0, 1.0): 1, NonPrivate(("public",)): 7}, "add-remove")
+    factor = noise_upper(once, steps)
     assert 0.3 < factor < 0.9
-    assert rejected(once, curve_of(scaled(counts, factor * 1.01, "add-remove")))
-    assert noise_upper(OneRun(2000, (500,), (260,)), counts, "add-remove") == MOST
-    assert noise_upper(OneRun(2000, (500,), (300,)), counts, "add-remove") > 1
+    assert rejected(once, steps.curve(factor * 1.01))
+    assert noise_upper(OneRun(2000, (500,), (260,)), steps) == MOST
+    assert noise_upper(OneRun(2000, (500,), (300,)), steps) > 1
 
 
 def test_impossible_counts_are_refused() -> None:
     with pytest.raises(ValueError, match="right ≤ guesses"):
         refuted(10, 11, 3, gaussian(1.0), 0.05)
+
+
+def test_steps_of_selective_dpsgd_are_a_family_as_well() -> None:
+    """One step with everybody drawn, σ_eff = 1/√2 and records at ±1: G_μ with μ = 2√2; other noise is a factor of μ."""
+    steps = SelectiveSteps(SelectiveGaussian(1.0, 1.0, 1.0, 1), 1)
+    for factor in (1.0, 4.0, 8.0):
+        curve, exact = steps.curve(factor), gaussian(2 * math.sqrt(2) / factor)
+        for R in (0.2, 0.5, 0.8, 0.95):
+            assert exact(R) - 0.03 < curve(R) <= exact(R) + 1e-9
+    once = OneRun(2000, (500,), (400,))
+    factor, mu = noise_upper(once, steps), mu_lower(once)
+    assert 1 < factor * mu / (2 * math.sqrt(2)) < 1.25  # the curve is read at twelve places only, and never too high

@@ -24,6 +24,9 @@ from transformers import PreTrainedTokenizerFast
 import taciturn as tt
 from taciturn.auditing.curve import gaussian, refuted
 from taciturn.cli.main import run as command
+from taciturn.screening.policies import Policy
+from taciturn.screening.policies.regex import Regex
+from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
 from taciturn.training.noise import SecretSource
 
@@ -44,27 +47,42 @@ def coins() -> NDArray[np.bool_]:
     return np.random.default_rng(20).random(CANARIES) < 0.5
 
 
-def trained(folder: Path, coins: NDArray[np.bool_], sigma: float) -> Path:
+PAIRS = {"user_rate": 1.0, "entity_rate": 1.0, "k": 1}
+WORDS = Policy((Regex("words", r"w\d{1,4}(?: w\d{1,4}){0,2}", "word", ("w7 w7",)),), "words")
+
+
+def trained(mechanism: str, folder: Path, coins: NDArray[np.bool_], sigma: float) -> Path:
+    """dpsgd: a record each; uedp: a user each, who mentions an entity of their own."""
     texts = [" ".join([f"w{i}"] * 3) for i in range(CANARIES)]
     for name, side in (("in", coins), ("out", ~coins)):
         (folder / name).write_text("".join(f"{texts[i]}\n" for i in np.flatnonzero(side)))
     everything = tt.policy("all-private")
-    inside = Corpus.from_texts([texts[i] for i in np.flatnonzero(coins)])
-    screened = tt.screen(inside, everything, everything, out=folder / "screened")
+    inside = Corpus.from_documents([Document(f"d{i}", texts[i], f"user {i}") for i in np.flatnonzero(coins)])
+    found = WORDS if mechanism == "uedp" else everything
+    screened = tt.screen(inside, found, everything, unit="document", out=folder / "screened")
     model = {"name": "lstm", "options": {"hidden_size": 4, "embedding_size": 4}}
     sgd = {"name": "sgd", "lr": 1.0}
+    drawn = PAIRS if mechanism == "uedp" else {"batch": CANARIES}
     plan = tt.plan(
-        "dpsgd", screened, model, tokenizer=tokenizer(folder / "tokenizer"), delta=1e-5, noise_multiplier=sigma, steps=1,
-        batch=CANARIES, clip=0.1, optimiser=sgd,
+        mechanism, screened, model, tokenizer=tokenizer(folder / "tokenizer"), delta=1e-5, noise_multiplier=sigma, steps=1,
+        clip=0.1, optimiser=sgd, **drawn,
     )  # fmt: skip
     run = tt.train(plan, folder / "run")
     run.certify()
     return folder / "run"
 
 
+@pytest.mark.parametrize(("mechanism", "split"), [("dpsgd", "records"), ("uedp", "pairs")])
 @pytest.mark.parametrize(("scale", "code"), [(0.5, 4), (1.0, 0)])
 def test_half_the_noise_is_found_out_and_the_right_noise_is_not(
-    scale: float, code: int, tmp_path: Path, coins: NDArray[np.bool_], monkeypatch: pytest.MonkeyPatch, capsys: Any
+    mechanism: str,
+    split: str,
+    scale: float,
+    code: int,
+    tmp_path: Path,
+    coins: NDArray[np.bool_],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: Any,
 ) -> None:
     true = SecretSource.add_gaussian
 
@@ -72,7 +90,7 @@ def test_half_the_noise_is_found_out_and_the_right_noise_is_not(
         true(self, step, tensors, std * scale, *more)
 
     monkeypatch.setattr(SecretSource, "add_gaussian", weaker)
-    run = trained(tmp_path, coins, sigma=1.0)
+    run = trained(mechanism, tmp_path, coins, sigma=1.0)
     capsys.readouterr()
     call = [
         "audit",
@@ -83,6 +101,8 @@ def test_half_the_noise_is_found_out_and_the_right_noise_is_not(
         str(tmp_path / "in"),
         "--nonmembers",
         str(tmp_path / "out"),
+        "--coins",
+        split,
     ]
     assert command([*call, "--json"]) == code
     (found,) = json.loads(capsys.readouterr().out)["findings"]

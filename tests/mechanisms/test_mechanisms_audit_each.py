@@ -64,11 +64,11 @@ CASES = {
     "crt": Case({"public": PLAIN, "private": NOISED}, MISSED),
     "crt_residual": Case({"public": PLAIN, "private": SLOW, "skeleton_batch": CANARIES}, MISSED),
     "jft": Case({"redacted": PLAIN, "private": NOISED, "start": "skeletons"}, MISSED),
-    "selective_dpsgd": Case({**SLOW, "runs": 1}, Audited("confidentiality", "substitution", detected=True), 0.5, ALL),
+    "selective_dpsgd": Case({**SLOW, "runs": 1}, Audited("confidentiality", "substitution", detected=True), 1.0),
     "user_dp": Case({**NOISED, "local": {"lr": 0.1, "batch_size": 1}}, Audited("user-dp", "add-remove")),
     "uedp": Case(
         {"steps": 2, "clip": 0.1, "user_rate": 1.0, "entity_rate": 1.0, "k": 1, "optimiser": SGD},
-        Audited("uedp", "add-remove"), 1.0, ALL,
+        Audited("uedp", "add-remove"),
     ),
     "uedp-published": Case(
         {"steps": 1, "user_rate": 1.0, "entity_rate": 1.0, "clip": 0.1, "noise_multiplier": 8.0, "local": {"batch_size": 1}},

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from taciturn.auditing.canaries import Planted, Template, draw, plant
     from taciturn.auditing.compare import Audited, against_run
-    from taciturn.auditing.curve import Curve, mu_lower, noise_upper
+    from taciturn.auditing.curve import Curve, mu_lower
     from taciturn.auditing.finding import Finding
     from taciturn.auditing.gradient import gradient_membership
     from taciturn.auditing.membership import group_membership
+    from taciturn.auditing.noise import noise_upper
     from taciturn.auditing.onerun import OneRun, one_run
     from taciturn.auditing.ranking import ranks
     from taciturn.auditing.run import audit
@@ -31,7 +32,7 @@ _HOME = {
     "against_run": "compare",
     "Curve": "curve",
     "mu_lower": "curve",
-    "noise_upper": "curve",
+    "noise_upper": "noise",
     "Finding": "finding",
     "gradient_membership": "gradient",
     "group_membership": "membership",

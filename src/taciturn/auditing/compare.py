@@ -8,12 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import isclose
 
-from taciturn.auditing.curve import MOST, noise_upper, scaled
 from taciturn.auditing.finding import Finding
+from taciturn.auditing.noise import MOST, Family, SelectiveSteps, Steps, noise_upper
 from taciturn.auditing.onerun import OneRun
 from taciturn.privacy.certificate import Certificate
-from taciturn.privacy.events import Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation
+from taciturn.privacy.events import Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation, SelectiveGaussian
 from taciturn.privacy.events import from_json as event_from_json
 from taciturn.privacy.guarantee import Guarantee, round_up, to_number
 from taciturn.privacy.statements import DETECTED, MISSED, RECORD, SECRET
@@ -105,31 +106,39 @@ def against_run(
 ) -> Finding:
     """The comparison of guesses of one run's coins. Two bounds share the error. A fifth of it is Steinke's, who knows
     nothing of the run but (ε, δ); the rest is that of the ledger's own steps, at the largest noise that the guesses do not
-    refute (``noise_at_most``, as a multiple of what the ledger says; taciturn.auditing.curve)."""
+    refute (``noise_at_most``, as a multiple of what the ledger says; taciturn.auditing.noise)."""
     statements = certificate.statements()
-    plain, family = 1 - 0.2 * (1 - confidence), 1 - 0.8 * (1 - confidence)
-    claim, counts = statement(audited, statements), _noisy(certificate)
-    factor = MOST
-    if claim is not None and claim.finite and counts and audited.notion in FAMILY:
-        factor = noise_upper(once, counts, audited.relation, audited.k, family)
+    plain, more = 1 - 0.2 * (1 - confidence), 1 - 0.8 * (1 - confidence)
+    family = _family(audited, statement(audited, statements), certificate)
+    factor = MOST if family is None else noise_upper(once, family, more)
 
     def bound(delta: float) -> float:
-        known = scaled(counts, factor, audited.relation, audited.k).epsilon(delta) if factor < MOST else 0.0
+        known = 0.0 if family is None or factor == MOST else family.epsilon(factor, delta)
         return max(once.eps(delta, plain), known)
 
     return compared(finding, audited, statements, bound, {"noise_at_most": factor} if factor < MOST else None)
 
 
-def _noisy(certificate: Certificate) -> dict[Event, int]:
-    """The noisy steps of a run; none where some are of a kind whose curve is not theirs alone."""
-    found: dict[Event, int] = {}
+def _family(audited: Audited, claim: Guarantee | None, certificate: Certificate) -> Family | None:
+    """The curves that the ledger's noisy steps have; None where the claim does not follow from those alone."""
+    noisy: dict[Event, int] = {}
     for row in certificate.ledger_steps:
         event = event_from_json(row["event"])
-        if isinstance(event, PoissonGaussian | KindsGaussian):
-            found[event] = found.get(event, 0) + int(row["steps"])
-        elif not isinstance(event, NonPrivate):
-            return {}
-    return found
+        if not isinstance(event, NonPrivate):
+            noisy[event] = noisy.get(event, 0) + int(row["steps"])
+    if claim is None or not claim.finite or not noisy:
+        return None
+    (first, count), *rest = noisy.items()
+    if isinstance(first, SelectiveGaussian) and not rest and audited.k == 1 and claim.notion == "sdp":
+        return SelectiveSteps(first, count)
+    if not all(isinstance(event, PoissonGaussian | KindsGaussian) for event in noisy):
+        return None
+    if audited.notion in FAMILY:
+        return Steps(noisy, audited.relation, audited.k)
+    # Where a cap selects, or clipped users come and go, the claim is larger than these steps alone would have it.
+    whole = Steps(noisy, audited.relation, int(claim.detail.get("k", 1)))
+    follows = isclose(whole.epsilon(1.0, claim.delta), claim.epsilon, rel_tol=1e-6)
+    return replace(whole, group=audited.k) if follows else None
 
 
 def exceeded(findings: Iterable[Finding]) -> list[str]:

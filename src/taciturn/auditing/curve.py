@@ -14,7 +14,7 @@ its need one level down, keeps them all. So τ is refuted exactly when that law 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,14 +22,10 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from taciturn.auditing.onerun import OneRun
-from taciturn.privacy.accountant import Profile, compose
-from taciturn.privacy.events import Event, KindsGaussian, PoissonGaussian, Relation
+from taciturn.privacy.accountant import Profile
 
 Floor = Callable[[float], float]
 """g: the least probability, with one coin turned, of an event of this probability. Convex, increasing, at most x."""
-
-LEAST, MOST = 2.0**-5, 2.0**7
-"""Noise, as a multiple of the ledger's, between which the bound looks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,37 +89,3 @@ def mu_lower(once: OneRun, confidence: float = 0.95) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if rejected(once, gaussian(middle), confidence) else (low, middle)
     return low
-
-
-def noise_upper(
-    once: OneRun, counts: Mapping[Event, int], relation: Relation, group: int = 1, confidence: float = 0.95
-) -> float:
-    """The noise that can have been there at most, as a multiple of what the ledger's events say; ``MOST`` for no bound.
-
-    The guesses refute the curve of these events with any larger noise. Below 1: less noise than was written down.
-    """
-    low, high = LEAST, MOST
-    if not rejected(once, curve_of(scaled(counts, high, relation, group)), confidence):
-        return high
-    if not rejected(once, curve_of(scaled(counts, 1.0, relation, group)), confidence):
-        low = 1.0
-    else:
-        high = 1.0
-    while high / low > 1.05:
-        middle = float(np.sqrt(low * high))
-        if rejected(once, curve_of(scaled(counts, middle, relation, group)), confidence):
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-def scaled(counts: Mapping[Event, int], factor: float, relation: Relation, group: int = 1) -> Profile:
-    """The privacy curve of the noisy ones among ``counts``, each with ``factor`` times its noise."""
-    noisy: dict[Event, int] = {}
-    for event, count in counts.items():
-        plain = event.worst if isinstance(event, KindsGaussian) else event
-        if isinstance(plain, PoissonGaussian):
-            changed = PoissonGaussian(plain.rate, plain.noise_multiplier * factor)
-            noisy[changed] = noisy.get(changed, 0) + count
-    return compose(noisy, relation, group)

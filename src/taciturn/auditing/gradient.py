@@ -79,11 +79,12 @@ def started(folder: str | Path) -> Model:
 def settings(folder: str | Path) -> dict[str, float]:
     """clip and noise of the attack from a run's plan: σ as it stands to a record that is drawn at rate q in T steps,
     √(σ²/(q²T) + (1 − q)/(qT))."""
-    noisy = [p for p in load_json(Path(folder) / "plan.json")["phases"] if p["event"]["event"] == "poisson-gaussian"]
+    phases = load_json(Path(folder) / "plan.json")["phases"]
+    noisy = [p for p in phases if p["event"]["event"] in ("poisson-gaussian", "kinds-gaussian")]
     if not noisy:
         return {}
     rule, event, steps = noisy[0]["rule"], noisy[0]["event"], noisy[0]["steps"]
-    q, sigma = event["rate"], event["noise_multiplier"]
+    q, sigma = event["rate"] if "rate" in event else max(event["rates"]), event["noise_multiplier"]
     found = rule.get("clip", rule.get("noised", {}).get("clip", 0.0))
     return {"clip": float(found), "noise": math.sqrt((sigma / q) ** 2 / steps + (1 - q) / (q * steps))}
 

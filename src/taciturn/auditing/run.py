@@ -37,13 +37,15 @@ Text = str | Document | Record
 Source = str | Path | tuple[Any, Any]
 """A run folder, a model folder, or (model, tokenizer)."""
 
-Coins = Literal["records", "secrets", "users"]
-"""What was there or not by a coin: records, the secrets in records that were there anyway, or users with one record each."""
+Coins = Literal["records", "secrets", "users", "pairs"]
+"""What was there or not by a coin: records, the secrets in records that were there anyway, users with one record each, or
+such users whose record mentions a detected entity that no other does."""
 
 AUDITED: dict[Coins, tuple[str, Relation]] = {
     "records": ("dp", "add-remove"),
     "secrets": ("confidentiality", "substitution"),
     "users": ("user-dp", "add-remove"),
+    "pairs": ("uedp", "add-remove"),
 }
 
 

@@ -47,8 +47,10 @@ def audit(
     score: Annotated[Literal["loss", "reference"], Parameter(help="what the membership verdict is of")] = "loss",
     group_size: int = 20,
     coins: Annotated[
-        Literal["records", "secrets", "users"],
-        Parameter(help="what the random split decided: whether a record, the secret in it, or its user was there"),
+        Literal["records", "secrets", "users", "pairs"],
+        Parameter(
+            help="what the random split decided: whether a record, its secret, user, or user and entity was there"
+        ),
     ] = "records",
     base: Annotated[
         Path | None,
