@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn.screening.policies import Regex, View, patterns
+from timing import seconds
 
 UNITS = [
     "1",
@@ -33,10 +32,8 @@ UNITS = [
 N = 100_000
 
 
-def seconds(detector: Regex, view: View) -> float:
-    start = time.process_time()
-    detector.find([view])
-    return time.process_time() - start
+def once(detector: Regex, view: View) -> float:
+    return seconds(lambda: detector.find([view]), times=1)
 
 
 def slow(unit: str) -> list[str]:
@@ -46,8 +43,8 @@ def slow(unit: str) -> list[str]:
     suspects = []
     for name in patterns.names():
         detector = patterns.detector(name)
-        short = seconds(detector, one)
-        if any(seconds(detector, eight) <= 20 * (short := min(short, seconds(detector, one))) + 0.2 for _ in range(3)):
+        short = once(detector, one)
+        if any(once(detector, eight) <= 20 * (short := min(short, once(detector, one))) + 0.2 for _ in range(3)):
             continue
         suspects.append(name)
     return suspects
