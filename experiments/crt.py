@@ -184,7 +184,7 @@ class Experiment:
         trained = time.process_time()
         certificate = run.certify()
         inside, outside = (texts(self.screened(part), row in PLAIN) for part in (0, 1))
-        few = min(len(inside), len(set(outside) - set(inside)))
+        few = min(len(set(inside) - set(outside)), len(set(outside) - set(inside)))
         attacks = ["exposure", *["membership"] * (few > 0), *["group-membership"] * (few >= 2 * GROUP)]
         findings = tt.audit(
             run,

@@ -44,7 +44,7 @@ def membership(
     """AUC of membership attacks on single records.
 
     members: texts as the model was trained on them (after redaction); nonmembers: texts of the same kind it never saw.
-    Repeated texts count once, and a non-member equal to a member is dropped. reference, references: (model, tokenizer) of
+    Repeated texts count once, and what is on both sides is dropped from both. reference, references: (model, tokenizer) of
     models trained without the members and the non-members, for the scores "reference" and, with a ``population`` of
     further texts, "rmia". score: the one the verdict is of. Raises UsageError when either list is empty, and for a score
     that needs reference models without any.
@@ -138,12 +138,16 @@ def _control() -> dict[str, float]:
 
 
 def distinct(members: Sequence[str], nonmembers: Sequence[str]) -> tuple[list[str], list[str]]:
-    """The different members, and the different non-members that are not members. Raises UsageError when there are none."""
-    seen = set(members)
-    inside, outside = list(dict.fromkeys(members)), [t for t in dict.fromkeys(nonmembers) if t not in seen]
+    """The different texts of either side that are not on the other. Raises UsageError when there are none.
+
+    A text on both sides tells nothing, and to drop it from one alone would leave that side the rarer texts, which any
+    model finds less likely. Of copies with fair coins of their own, all are in as often as all are out.
+    """
+    both = set(members) & set(nonmembers)
+    inside, outside = ([t for t in dict.fromkeys(side) if t not in both] for side in (members, nonmembers))
     if not inside or not outside:
         raise UsageError(
             f"membership: expected members and non-members, found {len(inside)} different members and {len(outside)} "
-            "different non-members that are not members"
+            f"different non-members, without {len(both)} texts that are on both sides"
         )
     return inside, outside
