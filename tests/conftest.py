@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-# A machine with other work on it makes any example late; how long a whole test may take is pytest's to say.
-settings.register_profile("taciturn", deadline=None)
+# A machine with other work on it makes any example late; how long a whole test may take is pytest's to say. The same
+# examples each time, so that a change is judged by what it does; `make explore` looks for new ones.
+settings.register_profile("taciturn", deadline=None, derandomize=True)
+settings.register_profile("explore", deadline=None)
 settings.load_profile("taciturn")
 
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
