@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from taciturn.auditing.finding import Finding
     from taciturn.auditing.gradient import gradient_membership
     from taciturn.auditing.membership import group_membership
-    from taciturn.auditing.noise import noise_upper
+    from taciturn.auditing.noise import Steps, noise_upper
     from taciturn.auditing.onerun import OneRun, one_run
     from taciturn.auditing.ranking import ranks
     from taciturn.auditing.run import audit
@@ -32,6 +32,7 @@ _HOME = {
     "against_run": "compare",
     "Curve": "curve",
     "mu_lower": "curve",
+    "Steps": "noise",
     "noise_upper": "noise",
     "Finding": "finding",
     "gradient_membership": "gradient",
@@ -50,6 +51,7 @@ __all__ = [
     "OneRun",
     "Planted",
     "Split",
+    "Steps",
     "Template",
     "against_run",
     "audit",
