@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -169,10 +170,26 @@ def test_shares_of_what_is_hidden() -> None:
     assert not np.isin(shown[changed], range(10)).any()
 
 
+def test_what_is_hidden_of_a_record_does_not_depend_on_where_it_stands() -> None:
+    """D = (s, s) keeps the first s and blanks the second, D' = (s', s) keeps the second: its summand must be the same."""
+    masking = Masking(token=4, special=(0, 1), vocab=50, share=0.5, seed=3, step=2)
+    s, other = np.arange(10, 34), np.arange(5, 40)
+    shown, weights = masking.hide(s[None], np.ones((1, 24), np.float32), np.array([24]))
+    padded = np.zeros((3, 35), np.int64)
+    padded[0], padded[1, :24], padded[2, :24] = other, s, s
+    again, where = masking.hide(padded, np.ones((3, 35), np.float32), np.array([35, 24, 24]))
+    for row in (1, 2):
+        assert np.array_equal(again[row, :24], shown[0])
+        assert np.array_equal(where[row, :24], weights[0])
+    assert not np.array_equal(where[0, :24], weights[0])
+    later, _ = replace(masking, step=3).hide(s[None], np.ones((1, 24), np.float32), np.array([24]))
+    assert not np.array_equal(later, shown)
+
+
 def test_masking_leaves_no_target_in_a_text_of_special_tokens() -> None:
     masking = Masking(token=4, special=(0, 1, 2), vocab=50, share=1.0)
     ids = np.array([[0, 1, 2, 7]])
-    shown, weights = masking.hide(ids, np.array([[0, 1, 1, 1]], np.float32), np.array([9]))
+    shown, weights = masking.hide(ids, np.array([[0, 1, 1, 1]], np.float32), np.array([4]))
     assert weights.tolist() == [[0, 0, 0, 1]]
     assert shown[0, :3].tolist() == [0, 1, 2]
 

@@ -54,7 +54,7 @@ def collate(tokens: Tokens, rows: NDArray[np.int64], mask: int, device: torch.de
     shown, wanted, weights = ids[:, :-1], ids[:, 1:], scored[:, 1:]
     if tokens.masking is not None:
         wanted = shown
-        shown, weights = tokens.masking.hide(shown, scored[:, :-1], rows)
+        shown, weights = tokens.masking.hide(shown, scored[:, :-1], lengths)
     answers = tokens.answers
     return Batch(
         torch.from_numpy(shown).to(device),

@@ -7,6 +7,7 @@ is; what hides a token here is the model's own mask token.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,9 @@ from taciturn.errors import UsageError
 @dataclass(frozen=True, slots=True)
 class Masking:
     """token: the model's mask token. special: ids that are never chosen. vocab: how many ids there are. share: of the other
-    tokens, how many are chosen. seed, step: draws are a function of these two and the record's row, so that they do not
-    depend on how a batch is cut, and a resumed run repeats them.
+    tokens, how many are chosen. seed, step: draws are a function of these two and of what the record says, not of its place:
+    that depends on other records (a copy that dedup blanks moves), and with it a record's loss would. The bound on a clipped
+    sum holds for any such function, known or not, so nothing here needs to be secret; and a resumed run repeats them.
     """
 
     token: int
@@ -41,12 +43,18 @@ class Masking:
         return cls(int(tokenizer.mask_token_id), every, len(tokenizer), seed=seed)
 
     def hide(
-        self, ids: NDArray[np.int64], eligible: NDArray[np.float32], rows: NDArray[np.int64]
+        self, ids: NDArray[np.int64], eligible: NDArray[np.float32], lengths: NDArray[np.int64]
     ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """(what the model sees, 1 where a token is to be predicted) of the records ``rows``, all [B, T]."""
-        draws = np.stack([_uniform((self.seed, self.step, int(row)), ids.shape[1]) for row in rows])
+        """(what the model sees, 1 where a token is to be predicted) of records padded on the right to T, all [B, T].
+        lengths: their tokens, [B]."""
+        draws = np.stack([self._draws(line[:n], ids.shape[1]) for line, n in zip(ids, lengths, strict=True)])
         allowed = (eligible > 0) & ~np.isin(ids, self.special)
         return mask_tokens(ids, allowed, draws, self.share, self.token, self.vocab, self.special)
+
+    def _draws(self, record: NDArray[np.int64], width: int) -> NDArray[np.float64]:
+        """Three draws a position, [width, 3]; those of a position do not depend on ``width``."""
+        digest = blake2b(record.tobytes(), key=f"{self.seed} {self.step}".encode(), digest_size=16).digest()
+        return np.random.Generator(np.random.PCG64(int.from_bytes(digest, "little"))).random((width, 3))
 
 
 def mask_tokens(
@@ -67,8 +75,3 @@ def mask_tokens(
     random = np.where(np.isin(random, special), ids, random)
     shown = np.where(draws[..., 1] < 0.8, token, np.where(draws[..., 1] < 0.9, random, ids))
     return np.where(chosen, shown, ids), chosen.astype(np.float32)
-
-
-def _uniform(seed: tuple[int, int, int], length: int) -> NDArray[np.float64]:
-    """Three draws a position; those of a position do not depend on ``length``, the padded width."""
-    return np.random.Generator(np.random.PCG64(list(seed))).random((length, 3))
