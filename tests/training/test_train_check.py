@@ -17,6 +17,7 @@ from taciturn.models.hf import checkpoint_activations
 from taciturn.models.loss import record_losses
 from taciturn.models.source import random_model
 from taciturn.persample.capture import captured
+from taciturn.persample.isolated import without_dropout
 from taciturn.training.check import check, pass_bytes, random_batch
 
 GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, "vocab_size": 500}
@@ -53,7 +54,11 @@ def allocator_peak(model: Any, rows: int, width: int, classify: bool) -> int:
     """Most bytes the CPU's allocator had handed out and not got back, over a real pass."""
     model.train()
     batch = random_batch(model, (width,) * rows, classify)
-    with captured(model, rows), profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen:
+    with (
+        captured(model, rows),
+        without_dropout(model),
+        profile(activities=[ProfilerActivity.CPU], profile_memory=True) as seen,
+    ):
         record_losses(model, batch).sum().backward()
     events = [e for e in seen.profiler.kineto_results.events() if e.name() == "[memory]"]
     now = peak = 0

@@ -122,7 +122,7 @@ def test_local_updates_are_what_plain_sgd_moves_clipped_and_weighted() -> None:
     users = replace(by_user(MENTIONS), worth=np.linspace(0.2, 1.0, len(by_user(MENTIONS)), dtype=np.float32))
     step = Step(4, phase(Poisson(0.5), rule, len(users), "user"), 4, 0)
     before = weights(m).clone()
-    local_gradient(m, DATA, users.take(np.array([0, 3])), MASK_ID, Work(), step, SecretSource(1))
+    local_gradient(m, DATA, users.take(np.array([0, 3])), MASK_ID, Work(), step, SecretSource(1), 0)
     assert torch.equal(weights(m), before)  # users train copies
     found = torch.cat([p.grad.flatten() for p in m.parameters() if p.grad is not None])
     total = torch.zeros_like(before)

@@ -102,7 +102,6 @@ def _train(
     from taciturn.models.hf import context_length, export
     from taciturn.models.template import set_template
     from taciturn.models.tokens import load_tokenizer
-    from taciturn.training.check import assure
     from taciturn.training.engine import Options, fit
     from taciturn.training.sharded import gathered
 
@@ -113,8 +112,6 @@ def _train(
     tokenizer = load_tokenizer(plan.model.tokenizer, plan.model.name, _public_texts(plan, screened))
     set_template(tokenizer, plan.model.chat_template)
     model = _load(plan, tokenizer)
-    if any(phase.private for phase in plan.phases):
-        assure(model, classify=plan.model.task == "classify")
     cut = config.train.shard and world.size > 1
     if not cut:
         model.to(world.device)

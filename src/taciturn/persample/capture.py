@@ -14,9 +14,12 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
+from transformers.pytorch_utils import Conv1D
 
 from taciturn.errors import UsageError
+from taciturn.models.awd_lstm import WeightDropLSTM
 from taciturn.persample.embedding import Lookup
 from taciturn.persample.linear import Affine, Site
 from taciturn.persample.lstm import LSTM, Keys
@@ -82,20 +85,27 @@ def check_supported(model: nn.Module) -> None:
 def _has_rule(module: nn.Module) -> bool:
     if isinstance(module, nn.LSTM):
         plain = not module.bidirectional and module.batch_first and module.bias and not module.proj_size
-        return module.num_layers == 1 and plain
+        return module.num_layers == 1 and plain and _computes_as(module, nn.LSTM)
     if isinstance(module, nn.LayerNorm):
-        return len(module.normalized_shape) == 1 and module.elementwise_affine
+        return len(module.normalized_shape) == 1 and module.elementwise_affine and _computes_as(module, nn.LayerNorm)
     if isinstance(module, nn.Embedding):
         return module.max_norm is None and not module.scale_grad_by_freq and not module.sparse
     return isinstance(module, nn.Linear) or _is_conv1d(module) or _is_weight_drop(module) or _is_rms_norm(module)
 
 
+def _computes_as(module: nn.Module, kind: Any) -> bool:
+    """Whether its forward is that of ``kind``: a rule stands for the forward it was derived from, not for a class's name
+    (Nemotron's LayerNorm1P scales by 1 + w)."""
+    return type(module).forward is kind.forward and "forward" not in vars(module)
+
+
 def _is_conv1d(module: nn.Module) -> bool:
-    return type(module).__name__ == "Conv1D" and hasattr(module, "nf")  # transformers' transposed Linear
+    """transformers' transposed Linear."""
+    return isinstance(module, Conv1D) and _computes_as(module, Conv1D)
 
 
 def _is_weight_drop(module: nn.Module) -> bool:
-    return type(module).__name__ == "WeightDropLSTM" and hasattr(module, "weight_hh_l0")
+    return isinstance(module, WeightDropLSTM) and _computes_as(module, WeightDropLSTM)
 
 
 def _epsilon(module: Any) -> float | None:
@@ -110,6 +120,8 @@ def _is_rms_norm(module: nn.Module) -> bool:
     if not form or weight is None or weight.dim() != 1 or (eps := _epsilon(module)) is None:
         return False
     kind = (type(module), eps)
+    if "forward" in vars(module):
+        return False
     if kind not in _SCALES and weight.device.type != "meta":
         _SCALES[kind] = _scales_by_weight(module, weight, eps)
     return _SCALES.get(kind, True)
@@ -121,9 +133,12 @@ _SCALES: dict[tuple[type, float], bool] = {}
 
 def _scales_by_weight(module: Any, weight: Tensor, eps: float) -> bool:
     x = torch.linspace(-1, 2, 2 * weight.numel(), device=weight.device).view(1, 2, -1)
+    w = torch.linspace(-2, 3, weight.numel(), device=weight.device).to(
+        weight.dtype
+    )  # not its own: all ones would hide much
     with torch.no_grad(), torch.autocast(weight.device.type, enabled=False):
-        theirs = module.forward(x).float()
-        return torch.allclose(theirs, RMSNorm.apply(x, weight.float(), eps, None), rtol=1e-4, atol=1e-5)
+        theirs = functional_call(module, {"weight": w}, (x,)).float()
+        return torch.allclose(theirs, RMSNorm.apply(x, w.float(), eps, None), rtol=1e-4, atol=1e-4)
 
 
 def _recording(module: Any, keys: dict[str, str | None], tape: Tape) -> Callable[..., Any]:
@@ -185,8 +200,11 @@ def _intercepted(module: Any, function: Any, site: Site) -> Callable[..., Any]:
 def _run_lstm(module: Any, x: Tensor, state: Any, names: Keys, tape: Tape) -> tuple[Tensor, tuple[Tensor, Tensor]]:
     zeros = x.new_zeros(x.shape[0], module.hidden_size)
     h0, c0 = (zeros, zeros) if state is None else (state[0][0], state[1][0])
-    mask = module.recurrent_mask() if _is_weight_drop(module) else None
+    if isinstance(module, WeightDropLSTM) and module.recurrent_mask() is not None:
+        raise UsageError(
+            "DropConnect in a pass that is clipped: its mask is shared by records, so no clip norm would hold"
+        )
     weights = (module.weight_ih_l0, module.weight_hh_l0, module.bias_ih_l0, module.bias_hh_l0)
     with torch.autocast(x.device.type, enabled=False):  # a recurrence in half precision drifts
-        y, h, c = LSTM.apply(x.float(), h0.float(), c0.float(), *weights, mask, names, tape)
+        y, h, c = LSTM.apply(x.float(), h0.float(), c0.float(), *weights, names, tape)
     return y, (h[None], c[None])

@@ -56,7 +56,8 @@ def clipped_sum(
     """Add Σ_u c_u·∇losses_u to ``into`` and return the unclipped norms ‖∇losses_u‖, [U].
 
     Must run inside :func:`~taciturn.persample.capture.captured`, right after the forward pass that made ``losses_U``.
-    scale: what the losses were multiplied by against underflow in fp16; taken out again. Raises UsageError when a
+    scale: what the losses were multiplied by against underflow in fp16; taken out again. A unit whose gradient is not
+    finite adds nothing, and its norm is returned as it is: to stop there would tell of it. Raises UsageError when a
     parameter was used outside its module, or took no part: its gradient would escape clipping, or is missing.
     """
     with torch.autocast(losses_U.device.type, enabled=False):  # the sums are float32 whatever the forward pass was
@@ -83,10 +84,11 @@ def _clipped_sum(
     with torch.no_grad():
         squared_LU = _squared_norms(tape) / scale**2
         norms = squared_LU.sum(0).sqrt()
-        if not bool(norms.isfinite().all()):
-            raise NotFiniteError(
-                "a per-record gradient is not finite: lower the learning rate, or check the model's weights"
-            )
+        lost = ~norms.isfinite()
+        if bool(lost.any()):
+            squared_LU = squared_LU.masked_fill(lost, 0)
+            for use in tape.uses:
+                use.forget(lost)
         c = dict(zip(tape.layers, RULES[rule](squared_LU, C) / scale, strict=True))
         tape.uses.sort(
             key=lambda use: isinstance(use, AffineUse)
@@ -98,23 +100,43 @@ def _clipped_sum(
 
 
 class NotFiniteError(TaciturnError):
-    """A per-record gradient overflowed, or the model has diverged."""
+    """A gradient of text that may be told about overflowed, or the model has diverged."""
 
 
 def _keys(use: Use) -> tuple[str, ...]:
     return tuple(key for key in use.keys if key) if isinstance(use, LSTMUse) else (use.key,)
 
 
+CANCELLED = 1 / 16
+"""A squared norm below this share of its terms' has lost four bits of float32 and is computed again in float64."""
+
+
 def _squared_norms(tape: Tape) -> Tensor:
     """‖G_u‖² by layer, [L, U]; shared parameters with their cross terms. Rounding may leave a tiny negative: 0."""
     by_key: dict[str, list[Use]] = defaultdict(list)
     for use in tape.uses:
-        for key in _keys(use):
-            by_key[key].append(use)
+        by_key[use.key].append(use)
+    found: dict[str, Tensor] = {}
     for key, uses in by_key.items():
-        if len(uses) > 1:
-            if any(isinstance(use, LSTMUse) for use in uses):
-                raise UsageError(f"{key} was used twice in one pass: an LSTM's per-record gradients need a single run")
-            tape.squared[layer_of(key)] += cross_terms(uses, tape.units)
-    zero = torch.zeros(tape.units, device=next(iter(tape.squared.values())).device)
-    return torch.stack([tape.squared.get(layer, zero) for layer in tape.layers]).clamp_min_(0)
+        if len(uses) > 1 and any(isinstance(use, LSTMUse) for use in uses):
+            raise UsageError(f"{key} was used twice in one pass: an LSTM's per-record gradients need a single run")
+        found[key] = tape.squared[key][0] + cross_terms(uses, tape.units)
+    cancelled = torch.stack([found[key] < CANCELLED * tape.squared[key][1] for key in found])
+    if bool(cancelled.any()):
+        for (key, uses), units in zip(by_key.items(), cancelled, strict=True):
+            for u in units.nonzero().flatten().tolist():
+                found[key][u] = _exactly(uses, u)
+    zero = torch.zeros(tape.units, device=next(iter(found.values())).device)
+    layers = dict.fromkeys(tape.layers, zero)
+    for key, squared in found.items():
+        layers[layer_of(key)] = layers[layer_of(key)] + squared
+    return torch.stack(list(layers.values())).clamp_min_(0)
+
+
+def _exactly(uses: list[Use], u: int) -> Tensor:
+    """‖G_u‖² of what some uses of the same parameters add to them, formed in float64."""
+    total: dict[str, Tensor] = {}
+    for use in uses:
+        for key, gradient in use.gradients(u).items():
+            total[key] = total[key] + gradient if key in total else gradient
+    return torch.stack([gradient.square().sum() for gradient in total.values()]).sum()

@@ -22,8 +22,15 @@ class EmbeddingUse:
     g: Tensor
     rows: int
 
-    def squared_norms(self) -> Tensor:
+    def squared_norms(self) -> tuple[Tensor, Tensor]:
         return gram_product(self.g, self.g, self.ids)
+
+    def gradients(self, u: int) -> dict[str, Tensor]:
+        table = torch.zeros(self.rows, self.g.shape[2], dtype=torch.float64, device=self.g.device)
+        return {self.key: table.index_add_(0, self.ids[u], self.g[u].double())}
+
+    def forget(self, units_U: Tensor) -> None:
+        self.g = self.g.masked_fill(units_U[:, None, None], 0)
 
     def add_clipped(self, c_U: Tensor, into: Sums) -> None:
         scaled = (self.g * c_U[:, None, None]).float().flatten(0, 1)

@@ -45,7 +45,7 @@ class AffineUse:
     transposed: bool
     kept: Tensor | None = field(default=None)
 
-    def squared_norms(self) -> Tensor:
+    def squared_norms(self) -> tuple[Tensor, Tensor]:
         assert self.x is not None
         assert self.g is not None
         (U, T, d), p = self.x.shape, self.g.shape[2]
@@ -54,13 +54,22 @@ class AffineUse:
         left, right = (self.x, self.g) if self.transposed else (self.g, self.x)
         self.kept = torch.bmm(left.float().transpose(1, 2), right.float())
         self.x = self.g = None
-        return self.kept.flatten(1).square().sum(1)
+        return exactly(self.kept.flatten(1).square().sum(1))
 
-    def gradient(self, u: int) -> Tensor:
+    def gradients(self, u: int) -> dict[str, Tensor]:
         if self.kept is not None:
-            return self.kept[u]
+            return {self.key: self.kept[u].double()}
         rows, columns = self.sides()
-        return rows[u].float().t() @ columns[u].float()
+        return {self.key: rows[u].double().t() @ columns[u].double()}
+
+    def forget(self, units_U: Tensor) -> None:
+        gone = units_U[:, None, None]
+        if self.kept is not None:
+            self.kept = self.kept.masked_fill(gone, 0)
+        else:
+            assert self.x is not None
+            assert self.g is not None
+            self.x, self.g = self.x.masked_fill(gone, 0), self.g.masked_fill(gone, 0)
 
     def sides(self) -> tuple[Tensor, Tensor]:
         """The factors of G_u = leftᵀ·right in the weight's own orientation."""
@@ -88,11 +97,14 @@ class VectorUse:
     key: str
     g: Tensor
 
-    def squared_norms(self) -> Tensor:
-        return self.g.square().sum(1)
+    def squared_norms(self) -> tuple[Tensor, Tensor]:
+        return exactly(self.g.square().sum(1))
 
-    def gradient(self, u: int) -> Tensor:
-        return self.g[u]
+    def gradients(self, u: int) -> dict[str, Tensor]:
+        return {self.key: self.g[u].double()}
+
+    def forget(self, units_U: Tensor) -> None:
+        self.g = self.g.masked_fill(units_U[:, None], 0)
 
     def add_clipped(self, c_U: Tensor, into: Sums) -> None:
         into.add(self.key, c_U @ self.g)
@@ -142,10 +154,18 @@ def sum_positions(x_UTd: Tensor) -> Tensor:
     return torch.bmm(ones, x).squeeze(1)
 
 
-def gram_product(x_UTd: Tensor, g_UTp: Tensor, same_UT: Tensor | None = None) -> Tensor:
-    """⟨x_u x_uᵀ, g_u g_uᵀ⟩, [U]; with ``same_UT`` (ids) the first factor is [id_s = id_t] instead and x is not read."""
+def exactly(norms_U: Tensor) -> tuple[Tensor, Tensor]:
+    """Squared norms of gradients that are held as they will be added: nothing of them can have cancelled."""
+    return norms_U, norms_U
+
+
+def gram_product(x_UTd: Tensor, g_UTp: Tensor, same_UT: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """(⟨x_u x_uᵀ, g_u g_uᵀ⟩, its diagonal Σ_t ‖x_t‖²‖g_t‖²), both [U]; with ``same_UT`` (ids) the first factor is
+    [id_s = id_t] instead and x is not read. Where the first is far below the second, positions cancelled, and its rounding
+    error is of the second's size."""
     T = g_UTp.shape[1]
     total = g_UTp.new_zeros(g_UTp.shape[0], dtype=torch.float32)
+    diagonal = torch.zeros_like(total)
     for i in range(0, T, TILE):
         for j in range(i, T, TILE):
             a, b = slice(i, i + TILE), slice(j, j + TILE)
@@ -155,4 +175,6 @@ def gram_product(x_UTd: Tensor, g_UTp: Tensor, same_UT: Tensor | None = None) ->
             else:
                 xx = (same_UT[:, a, None] == same_UT[:, None, b]).to(gg.dtype)
             total += torch.linalg.vecdot(gg.flatten(1), xx.flatten(1)) * (1 if i == j else 2)
-    return total
+            if i == j:
+                diagonal += torch.linalg.vecdot(gg.diagonal(dim1=1, dim2=2), xx.diagonal(dim1=1, dim2=2))
+    return total, diagonal

@@ -1,8 +1,5 @@
 """One LSTM layer. Its pre-activation is an affine map of [x_t; h_{t−1}; 1; 1], so with gate gradients D_UT(4H) all four
 parameters share one Gram matrix: ‖G_u‖² = ⟨DDᵀ, XXᵀ + HHᵀ + 2·11ᵀ⟩ (two biases add two constant inputs).
-
-With DropConnect on the recurrent weight (Merity et al. 2018) the gradient of W_hh is M ⊙ DᵀH, which no Gram matrix
-gives: it is formed for a few units at a time.
 """
 
 from __future__ import annotations
@@ -20,46 +17,42 @@ from taciturn.persample.tape import Tape
 Keys = tuple[str | None, str | None, str | None, str | None]
 """Names of (W_ih, W_hh, b_ih, b_hh); None for a frozen one, which adds neither norm nor sum."""
 
-CHUNK = 2**24
-"""Most numbers held at once while masked gradients are formed."""
-
 
 @dataclass(slots=True)
 class LSTMUse:
-    """x_UTd, h_UTH (the states entering each step), d_UT4H (gate gradients) and the mask on W_hh of one pass."""
+    """x_UTd, h_UTH (the states entering each step) and d_UT4H (gate gradients) of one pass."""
 
     key: str
     keys: Keys
     x: Tensor
     h: Tensor
     d: Tensor
-    mask: Tensor | None = None
 
-    def squared_norms(self) -> Tensor:
+    def squared_norms(self) -> tuple[Tensor, Tensor]:
         w_ih, w_hh, *biases = self.keys
+        inputs = [x for key, x in ((w_ih, self.x), (w_hh, self.h)) if key]
         total = sum(1.0 for b in biases if b) * self.d.sum(1).square().sum(1)
-        if w_ih and w_hh and self.mask is None:
-            total += gram_product(torch.cat([self.x, self.h], 2), self.d)
-        else:
-            if w_ih:
-                total += gram_product(self.x, self.d)
-            if w_hh:
-                total += gram_product(self.h, self.d) if self.mask is None else self._masked_norms(self.mask)
-        return total
+        parts = sum(1.0 for b in biases if b) * self.d.square().sum((1, 2))
+        if inputs:
+            norms, each = gram_product(torch.cat(inputs, 2), self.d)
+            total, parts = total + norms, parts + each
+        return total, parts
 
-    def _masked_norms(self, mask: Tensor) -> Tensor:
-        some = max(1, CHUNK // mask.numel())
-        parts = zip(self.d.split(some), self.h.split(some), strict=True)
-        return torch.cat([torch.bmm(d.transpose(1, 2), h).mul_(mask).flatten(1).square().sum(1) for d, h in parts])
+    def gradients(self, u: int) -> dict[str, Tensor]:
+        x, h, d = (z[u].double() for z in (self.x, self.h, self.d))
+        every = (d.t() @ x, d.t() @ h, d.sum(0), d.sum(0))
+        return {key: G for key, G in zip(self.keys, every, strict=True) if key}
+
+    def forget(self, units_U: Tensor) -> None:
+        self.d = self.d.masked_fill(units_U[:, None, None], 0)
+        self.x, self.h = (z.masked_fill(units_U[:, None, None], 0) for z in (self.x, self.h))
 
     def add_clipped(self, c_U: Tensor, into: Sums) -> None:
         d = (self.d * c_U[:, None, None]).flatten(0, 1)
         w_ih, w_hh, b_ih, b_hh = self.keys
         if w_ih:
             into.add_product(w_ih, d.t(), self.x.flatten(0, 1))
-        if w_hh and self.mask is not None:
-            into.add(w_hh, (d.t() @ self.h.flatten(0, 1)).mul_(self.mask))
-        elif w_hh:
+        if w_hh:
             into.add_product(w_hh, d.t(), self.h.flatten(0, 1))
         for key in (b_ih, b_hh):
             if key:
@@ -83,18 +76,16 @@ class LSTM(torch.autograd.Function):
         w_hh: Tensor,
         b_ih: Tensor,
         b_hh: Tensor,
-        mask: Tensor | None,
         keys: Keys,
         tape: Tape,
     ) -> tuple[Tensor, Tensor, Tensor]:
         B, T, _ = x.shape
         H = w_hh.shape[1]
-        recurrent = w_hh if mask is None else w_hh * mask
         xs = x.float().transpose(0, 1).contiguous()
         gates = torch.addmm(b_ih + b_hh, xs.view(T * B, -1), w_ih.t()).view(T, B, 4 * H)
         hs, cs, tc = xs.new_empty(T + 1, B, H), xs.new_empty(T + 1, B, H), xs.new_empty(T, B, H)
         hs[0], cs[0] = h0, c0
-        recurrent_t = recurrent.t()
+        recurrent_t = w_hh.t()
         for t in range(T):
             gates[t].addmm_(hs[t], recurrent_t)
             a = gates[t].view(B, 4, H)
@@ -104,14 +95,14 @@ class LSTM(torch.autograd.Function):
             torch.mul(a[:, 1], cs[t], out=cs[t + 1]).addcmul_(a[:, 0], a[:, 2])
             torch.tanh(cs[t + 1], out=tc[t])
             torch.mul(a[:, 3], tc[t], out=hs[t + 1])
-        ctx.save_for_backward(xs, w_ih, recurrent, gates, hs, cs, tc)
-        ctx.mask, ctx.keys, ctx.tape = mask, keys, tape
+        ctx.save_for_backward(xs, w_ih, w_hh, gates, hs, cs, tc)
+        ctx.keys, ctx.tape = keys, tape
         return hs[1:].transpose(0, 1), hs[T].clone(), cs[T].clone()
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         gy, gh_last, gc_last = grads
-        xs, w_ih, recurrent, gates, hs, cs, tc = ctx.saved_tensors
+        xs, w_ih, w_hh, gates, hs, cs, tc = ctx.saved_tensors
         T, B, H = tc.shape
         a = gates.view(T, B, 4, H)
         i, f, g, o = a.unbind(2)
@@ -130,13 +121,13 @@ class LSTM(torch.autograd.Function):
             torch.mul(local[t, :, :3], dc.unsqueeze(1), out=d[t, :, :3])
             torch.mul(local[t, :, 3], dh, out=d[t, :, 3])
             dc.mul_(f[t])
-            dh = torch.addmm(gy[t - 1], flat[t], recurrent) if t else flat[0] @ recurrent
+            dh = torch.addmm(gy[t - 1], flat[t], w_hh) if t else flat[0] @ w_hh
         key = next((k for k in ctx.keys if k), None)
         if key:
             name, tape = key, ctx.tape
             x_U, h_U, d_U = (tape.by_unit(z.transpose(0, 1), name) for z in (xs, hs[:-1], flat))
-            tape.add(LSTMUse(key, ctx.keys, x_U, h_U, d_U, ctx.mask))
+            tape.add(LSTMUse(key, ctx.keys, x_U, h_U, d_U))
         gx = None
         if ctx.needs_input_grad[0]:
             gx = (flat.view(T * B, -1) @ w_ih).view(T, B, -1).transpose(0, 1)
-        return gx, dh, dc, None, None, None, None, None, None, None
+        return gx, dh, dc, None, None, None, None, None, None

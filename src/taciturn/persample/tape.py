@@ -6,11 +6,9 @@ size of the batch's rows, so a unit's positions are a view: [B, ..., d] → [U, 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import torch
 from torch import Tensor
 
 from taciturn.errors import UsageError
@@ -22,8 +20,15 @@ class Use(Protocol):
 
     key: str
 
-    def squared_norms(self) -> Tensor:
-        """‖G_u‖², [U], float32. Called once, during the backward pass; may replace what is held by something smaller."""
+    def squared_norms(self) -> tuple[Tensor, Tensor]:
+        """(‖G_u‖², Σ of the squared norms of the terms that G_u is a sum of), [U], float32. Called once, during the backward
+        pass; may replace what is held by something smaller."""
+
+    def gradients(self, u: int) -> dict[str, Tensor]:
+        """G_u by parameter, float64: slow, for the few whose norm cancelled."""
+
+    def forget(self, units_U: Tensor) -> None:
+        """Let G_u be zero for the units that are True, whatever was held of them, infinities included."""
 
     def add_clipped(self, c_U: Tensor, into: Sums) -> None:
         """Add Σ_u c_u·G_u to ``into``."""
@@ -37,12 +42,15 @@ class Tape:
     units: int
     layers: tuple[str, ...]
     uses: list[Use] = field(default_factory=list)
-    squared: dict[str, Tensor] = field(default_factory=lambda: defaultdict(lambda: torch.zeros(())))
+    squared: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
 
     def add(self, use: Use) -> None:
-        """Take the norm of a use while its tensors are warm, and keep the use for the sum."""
-        layer = layer_of(use.key)
-        self.squared[layer] = self.squared[layer].to((n := use.squared_norms()).device) + n
+        """Take the norm of a use while its tensors are warm, and keep the use for the sum. ``squared`` adds up, by the key
+        of uses, what :meth:`Use.squared_norms` gives."""
+        norms, terms = use.squared_norms()
+        if use.key in self.squared:
+            norms, terms = norms + self.squared[use.key][0], terms + self.squared[use.key][1]
+        self.squared[use.key] = norms, terms
         self.uses.append(use)
 
     def by_unit(self, x: Tensor, name: str) -> Tensor:

@@ -35,8 +35,12 @@ def inner(a: Use, b: Use, units: int) -> Tensor:
         (al, ar), (bl, br) = a.sides(), b.sides()
         return (_grams(al, bl) * _grams(ar, br)).sum((1, 2))
     if isinstance(a, AffineUse | VectorUse) and isinstance(b, AffineUse | VectorUse):  # the slow way, for odd pairs
-        return torch.stack([(a.gradient(u) * b.gradient(u)).sum() for u in range(units)])
+        return torch.stack([_product(a, b, u) for u in range(units)])
     raise TypeError(f"no inner product between {type(a).__name__} and {type(b).__name__}")
+
+
+def _product(a: Use, b: Use, u: int) -> Tensor:
+    return (a.gradients(u)[a.key] * b.gradients(u)[b.key]).sum().float()
 
 
 def _lookup_affine(e: EmbeddingUse, h: AffineUse) -> Tensor:

@@ -1,14 +1,14 @@
-"""A look before the first step: do per-record gradients of this very model agree with one record at a time?
+"""A look before the first step: is a record's gradient, in this very model, a function of the weights and the record?
 
-The rules assume that a layer's rows are the batch's records in order. A model that mixes records, or reorders them,
-would be clipped wrongly without an error; two random records show it.
+The rules assume that a layer's rows are the batch's records in order, and every proof that a record adds the same whoever
+else is there. A model that mixes records, reorders them, draws random numbers or keeps statistics of a batch would be
+clipped wrongly without an error; a few random records show it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -16,43 +16,71 @@ from torch import Tensor, nn
 from taciturn.errors import UsageError
 from taciturn.persample.capture import captured, trainable_names
 from taciturn.persample.clip import clipped_sum
+from taciturn.persample.isolated import isolated, mixes_records, random_layers, without_dropout
 from taciturn.persample.sums import Sums
 
-TOLERANCE = 1e-2
-"""Largest relative difference of norms; rounding gives 1e-6, in bf16 1e-3, a mixed-up record order one."""
+TOLERANCE = 1e-3
+"""Largest relative difference of norms and sums; rounding gives 1e-6, a mixed-up record order one."""
 
-Losses = Callable[[slice], Tensor]
-"""Losses of some rows of a fixed batch, differentiable, [rows]."""
+Losses = Callable[[Sequence[int]], Tensor]
+"""Losses of these rows of a fixed batch, in this order, differentiable, [rows]."""
 
 
 def disagreement(model: nn.Module, losses: Losses, rows: int) -> tuple[float, str]:
-    """The largest relative difference between a layer's per-record gradient norm and the one-by-one value, and the
-    parameter of the largest gradient error. Weights, gradients and training mode are left as they were."""
-    with _still(model):
-        with captured(model, rows) as tape:
+    """The largest relative difference between per-record gradients taken one record at a time and as the engine takes them:
+    together, in another order, in passes of one, and beside a further record whose own loss does not count; and the
+    parameter in which it is largest. Weights, gradients and training mode are left as they were."""
+    some = list(range(max(1, rows - 1)))
+    worst, where = 0.0, next(iter(trainable_names(model).values()))
+    with isolated(model):
+        want, norms = _alone(model, losses, some)
+        scale = max(float(t.abs().max()) for t in want.values()) or 1.0
+        for passes in ([some], [some[::-1]], [[b] for b in some], [list(range(rows))]):
             sums = Sums()
-            norms = clipped_sum(model, tape, losses(slice(0, rows)), float("inf"), sums)
-        total: dict[str, Tensor] = {name: torch.zeros_like(p) for p, name in trainable_names(model).items()}
-        worst = 0.0
-        for b in range(rows):
-            losses(slice(b, b + 1)).sum().backward()
-            squared = torch.zeros((), device=norms.device)
-            for p, name in trainable_names(model).items():
-                if p.grad is not None:
-                    squared += p.grad.float().square().sum()
-                    total[name] += p.grad
-            model.zero_grad(set_to_none=True)
-            norm = float(squared.sqrt())
-            worst = max(worst, abs(float(norms[b]) - norm) / max(norm, 1e-12))
-        scale = max(float(t.abs().max()) for t in total.values()) or 1.0
-        errors = {name: float((sums[name] - t).abs().max()) / scale for name, t in total.items()}
-        name = max(errors, key=lambda n: errors[n])
-        return max(worst, errors[name]), name
+            for part in passes:
+                counts = torch.tensor([float(b in some) for b in part])
+                with captured(model, len(part)) as tape:
+                    losses_B = losses(part)
+                    found = clipped_sum(model, tape, losses_B * counts.to(losses_B.device), float("inf"), sums)
+                for b, norm in zip(part, found.tolist(), strict=True):
+                    if b in some:
+                        worst = max(worst, abs(norm - norms[b]) / max(norms[b], 1e-12))
+            errors = {name: float((sums[name] - t).abs().max()) / scale for name, t in want.items()}
+            largest = max(errors, key=lambda name: errors[name])
+            if errors[largest] > worst or where not in errors:
+                worst, where = errors[largest], largest
+    return worst, where
 
 
-def verify(model: nn.Module, losses: Losses, rows: int) -> float:
-    """:func:`disagreement`; UsageError when it exceeds TOLERANCE, since then no clip norm would hold."""
-    found, name = disagreement(model, losses, rows)
+def _alone(model: nn.Module, losses: Losses, rows: Sequence[int]) -> tuple[dict[str, Tensor], dict[int, float]]:
+    """(Σ of the gradients of ``rows`` by parameter, the norm of each), from ordinary passes of one record."""
+    total = {name: torch.zeros_like(p, dtype=torch.float32) for p, name in trainable_names(model).items()}
+    norms = {}
+    for b in rows:
+        losses([b]).sum().backward()
+        squared = 0.0
+        for p, name in trainable_names(model).items():
+            if p.grad is not None:
+                squared += float(p.grad.float().square().sum())
+                total[name] += p.grad
+        model.zero_grad(set_to_none=True)
+        norms[b] = squared**0.5
+    return total, norms
+
+
+def verify(model: nn.Module, losses: Losses, rows: int, longest: int = 0) -> float:
+    """:func:`disagreement`, after what it cannot see; UsageError, naming modules, when no clip norm would hold.
+
+    longest: tokens of the longest record there will be.
+    """
+    _refuse(mixes_records(model, longest))
+    with _as_found(model):
+        model.train()
+        with without_dropout(model), random_layers(model) as drawing, torch.no_grad():
+            losses(range(rows))
+        _refuse([f"{layer} draws random numbers in evaluation mode as well" for layer in drawing])
+        _refuse([f"{name} is changed by every pass in training mode" for name in _moved_buffers(model, losses, rows)])
+        found, name = disagreement(model, losses, rows)
     if not found <= TOLERANCE:
         raise UsageError(
             f"per-record gradients of this model differ from one record at a time by {found:.2g} (expected below "
@@ -62,13 +90,35 @@ def verify(model: nn.Module, losses: Losses, rows: int) -> float:
     return found
 
 
+def _refuse(reasons: Sequence[str]) -> None:
+    if reasons:
+        raise UsageError(
+            f"a record's gradient would depend on other records: {'; '.join(reasons[:4])}. No clip norm would hold; choose "
+            "a model without such layers"
+        )
+
+
+def _moved_buffers(model: nn.Module, losses: Losses, rows: int) -> list[str]:
+    """Names of the buffers that a pass in training mode changes (running statistics would be exported with the model)."""
+    before = {name: buffer.clone() for name, buffer in model.named_buffers()}
+    with torch.no_grad():
+        losses(range(rows))
+    now = dict(model.named_buffers())
+    moved = [n for n in now if n not in before or now[n].shape != before[n].shape or not torch.equal(now[n], before[n])]
+    for name in moved:
+        if name in before and now[name].shape == before[name].shape:
+            now[name].copy_(before[name])
+    return moved
+
+
 @contextmanager
-def _still(model: nn.Module) -> Any:
-    """Without dropout, and back to what it was."""
+def _as_found(model: nn.Module) -> Iterator[None]:
+    """Modes and torch's random state are put back."""
     modes = [(m, m.training) for m in model.modules()]
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in modes:
-            module.training = mode
+    devices = sorted({p.device.index or 0 for p in model.parameters() if p.device.type == "cuda"})
+    with torch.random.fork_rng(devices=devices):
+        try:
+            yield
+        finally:
+            for module, mode in modes:
+                module.training = mode

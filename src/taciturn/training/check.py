@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, cast
@@ -19,9 +19,13 @@ from torch.utils._pytree import tree_leaves
 from taciturn.models.hf import context_length
 from taciturn.models.loss import Batch, record_losses
 from taciturn.persample.capture import captured, unsupported
+from taciturn.persample.isolated import mixes_records, without_dropout
 from taciturn.persample.verify import TOLERANCE, disagreement, verify
 
 LONGEST = 512
+SHORT = (8, 5, 11)
+"""Tokens of the random records that a model is examined with; the last stands beside the others only."""
+
 STATES = {"sgd": 0, "momentum": 1, "adamw": 2}
 """Numbers an optimiser keeps for each one it trains."""
 
@@ -48,15 +52,17 @@ class Memory:
 @dataclass(frozen=True, slots=True)
 class Check:
     """layers: types of layers with something to train and how many there are. unsupported: trainable parameters without a
-    rule. difference: the largest relative difference of per-record gradient norms between one pass and one record at a
-    time; worst: the parameter it is largest in. padding: the largest difference of a record's loss when others are longer.
-    The last four are None where something is unsupported."""
+    rule. mixing: what makes one record's output depend on others. difference: the largest relative difference between
+    per-record gradients as passes take them and one record at a time; worst: the parameter it is largest in. padding: the
+    largest difference of a record's loss when others are longer. The last four are None where something stands against
+    the model."""
 
     model: str
     parameters: int
     trainable: int
     layers: dict[str, int]
     unsupported: tuple[str, ...]
+    mixing: tuple[str, ...] = ()
     difference: float | None = None
     worst: str | None = None
     padding: float | None = None
@@ -66,6 +72,7 @@ class Check:
     def problems(self) -> list[str]:
         """Why the model cannot be trained, in sentences; empty when it can."""
         found = [f"no per-record gradient rule for {name}" for name in self.unsupported]
+        found += [f"a record's gradient would depend on other records: {reason}" for reason in self.mixing]
         if self.difference is not None and not self.difference <= TOLERANCE:
             found.append(
                 f"per-record gradients differ from one record at a time by {self.difference:.2g}, most in {self.worst}"
@@ -100,7 +107,9 @@ def check(
     )
     if report.unsupported or not trainable:
         return report
-    batch = random_batch(model, (8, 5), classify)
+    if mixing := mixes_records(model, max_length or 0):
+        return replace(report, mixing=tuple(mixing))
+    batch = random_batch(model, SHORT, classify)
     difference, worst = disagreement(model, _losses(model, batch), len(batch))
     report = replace(report, difference=difference, worst=worst, padding=_padding(model, batch))
     width = min(n for n in (max_length or LONGEST, context_length(model)) if n)
@@ -112,11 +121,14 @@ def check(
     return replace(report, memory=memory)
 
 
-def assure(model: nn.Module, *, classify: bool = False) -> float:
-    """Compare per-record gradients of two short random records with one record at a time, before any private record is
-    read; the largest relative difference. Raises UsageError when no clip norm would hold."""
-    batch = random_batch(model, (8, 5), classify)
-    return verify(model, _losses(model, batch), len(batch))
+def assure(model: nn.Module, *, classify: bool = False, longest: int = 0) -> float:
+    """Compare per-record gradients of short random records, as noised steps will take them, with one record at a time,
+    before any private record is read; the largest relative difference. Raises UsageError when no clip norm would hold.
+
+    longest: tokens of the longest record there will be.
+    """
+    batch = random_batch(model, SHORT, classify)
+    return verify(model, _losses(model, batch), len(batch), longest)
 
 
 def random_batch(model: Any, lengths: tuple[int, ...], classify: bool) -> Batch:
@@ -141,10 +153,10 @@ def pass_bytes(model: Any, rows: int, width: int, classify: bool) -> tuple[int, 
         "taciturn_"
     ):  # only looks whether padding is on the right, which needs numbers
         batch = replace(batch, attention=cast(Tensor, None))
-    with captured(model, rows), FakeTensorMode(allow_non_fake_inputs=True) as shapes:
+    model.train()
+    with captured(model, rows), without_dropout(model), FakeTensorMode(allow_non_fake_inputs=True) as shapes:
         _without_numbers(model, shapes.from_tensor)
         batch = _each(batch, shapes.from_tensor)
-        model.train()
         with counted() as count:
             losses_B = record_losses(model, batch)
             after = count.now
@@ -209,9 +221,14 @@ def _padding(model: nn.Module, batch: Batch) -> float:
     return float((together - alone).abs() / alone.abs().clamp_min(1e-12))
 
 
-def _losses(model: nn.Module, batch: Batch) -> Callable[[slice], Tensor]:
-    """The losses of some rows of a batch."""
-    return lambda rows: record_losses(model, _each(batch, lambda t: t[rows]))
+def _losses(model: nn.Module, batch: Batch) -> Callable[[Sequence[int]], Tensor]:
+    """The losses of some rows of a batch, padded to the longest of them."""
+
+    def losses(rows: Sequence[int]) -> Tensor:
+        width, some = int(batch.attention[list(rows)].sum(1).max()), list(rows)
+        return record_losses(model, _each(batch, lambda t: t[some, :width] if t.dim() > 1 else t[some]))
+
+    return losses
 
 
 def _each(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:

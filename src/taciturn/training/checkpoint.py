@@ -1,10 +1,10 @@
 """Atomic checkpoints: one file holds all that a run carries from step to step, so a resumed run is the same to the bit.
 
-    plan key · position (updates, ledger lines, bytes of metrics) · weights · optimisers · average · clip norms · RNG
+    plan key · position (updates, ledger lines, bytes of metrics) · weights · optimisers · average · clip norms
 
-The sampler has no state of its own: what a step draws is a function of its number and the seeds. Without a noise seed
-there is nothing to keep of the secret source either; a resumed run draws afresh, which costs nothing because no step
-that was lost had been released. A frozen base is not saved: its fingerprint is, and a resumed run must have the same.
+Sampler and dropout have no state of their own: what a step draws is a function of its number and the seeds. Without
+a noise seed there is nothing to keep of the secret source either; a resumed run draws afresh, which costs nothing because no
+step that was lost had been released. A frozen base is not saved: its fingerprint is, and a resumed run must have the same.
 """
 
 from __future__ import annotations
@@ -85,8 +85,6 @@ def save(folder: Path, plan_key: str, position: Position, state: State, keep: in
         "optimisers": {n: gathered(o.state_dict(), world.leads) for n, o in state.optimisers.items()},
         "average": None if state.average is None else gathered(state.average.weights, world.leads),
         "clips": state.clips,
-        "rng": torch.get_rng_state(),
-        "cuda_rng": torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
     }
     final = folder / f"step-{position.steps:09d}.pt"
     if not world.leads:
@@ -155,9 +153,6 @@ def load(folder: Path, plan_key: str, state: State, world: World = ALONE) -> Pos
         for name, average in state.average.weights.items():
             average.copy_(cut_like(content["average"][name], average))
     state.clips.update(content["clips"])
-    torch.set_rng_state(content["rng"])
-    if content["cuda_rng"] and torch.cuda.device_count() == len(content["cuda_rng"]):
-        torch.cuda.set_rng_state_all(content["cuda_rng"])
     return Position(*content["position"])
 
 

@@ -7,13 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from taciturn.errors import UsageError
 from taciturn.models.loss import Batch, collate, microbatches
 from taciturn.models.tokens import Tokens
 from taciturn.persample.capture import captured, trainable_names
 from taciturn.persample.clip import RULES, clipped_sum
+from taciturn.persample.isolated import isolated
 from taciturn.persample.sums import Sums
 from taciturn.persample.tape import layer_of
 from taciturn.training.sharded import ShardedSums
@@ -34,18 +35,27 @@ def clipped(
 ) -> tuple[Sums, int]:
     """(Σ clipped per-record gradients, how many records were within C); no sum at all for no rows.
 
-    Neither the order of ``rows`` nor the cut into passes changes the sums but for rounding. ``rows`` are this process's;
-    with a sharded model all processes call this, and its sums are theirs together.
+    Neither the order of ``rows`` nor the cut into passes changes the sums but for rounding, and what a record adds is a
+    function of the weights and itself: see :func:`~taciturn.persample.isolated.isolated`. ``rows`` are this process's; with
+    a sharded model all processes call this, and its sums are theirs together.
     """
     model.zero_grad(set_to_none=True)
     sums = Sums() if world.mesh is None else ShardedSums(model, world)
     below = 0
-    for part in world.passes(microbatches(rows, tokens.sizes(rows), work.token_budget)):
-        batch = batch_of(tokens, part, mask, model)
-        with captured(model, len(batch)) as tape:
-            losses_B = work.losses(model, batch) / scored(batch).clamp_min(1.0)
-            norms = clipped_sum(model, tape, losses_B, C, sums, rule, work.scale)
-        below += 0 if part is None else int((norms <= C).sum())
+    with isolated(model):
+        for scale in work.scales():
+            again = [rows[:0]]
+            for part in world.passes(microbatches(rows, tokens.sizes(rows), work.token_budget)):
+                batch = batch_of(tokens, part, mask, model)
+                with captured(model, len(batch)) as tape:
+                    losses_B = work.losses(model, batch) / scored(batch).clamp_min(1.0)
+                    norms = clipped_sum(model, tape, losses_B, C, sums, rule, scale)
+                if part is not None:
+                    below += int((norms <= C).sum())
+                    again.append(part[(~norms.isfinite()).cpu().numpy()])
+            rows = np.concatenate(again)
+            if not len(rows) and world.mesh is None:
+                break
     return sums, below
 
 
@@ -58,26 +68,51 @@ def clipped_units(
     ``units.worth``: what a clipped gradient is multiplied by. w·clip(G, C) is w·G clipped to w·C, and so it is done.
     """
     model.zero_grad(set_to_none=True)
-    sums, units, C_U = Sums(), _weighed(units), _worth(units) * C
+    sums, limits_U = Sums(), _worth(units) * C
+    units = replace(_weighed(units), worth=None)
     below = int((units.counts == 0).sum())
-    for part, rows in passes(units, tokens, work.token_budget):
-        if rows is None:
-            limit = float(C_U[part[0]])
-            norm = _alone(model, tokens, units.take(part), mask, work, rule, limit, sums)
-            below += int(norm <= limit)
-            continue
-        U, R = rows.shape
-        batch = _padded(tokens, rows, mask, model)
-        weights = torch.from_numpy(_weights(units, part, R)).to(batch.input_ids.device)
-        limits = torch.from_numpy(C_U[part]).to(batch.input_ids.device)
-        with captured(model, U * R, U) as tape:
-            losses_UR = (work.losses(model, batch) / scored(batch).clamp_min(1.0)).view(U, R)
-            norms = clipped_sum(model, tape, (losses_UR * weights).sum(1), limits, sums, rule, work.scale)
-        below += int((norms <= limits).sum())
+    with isolated(model):
+        for scale in work.scales():
+            again = [np.zeros(0, np.int64)]
+            for part, rows in passes(units, tokens, work.token_budget):
+                some, limits = units.take(part), limits_U[part]
+                if rows is None:
+                    norms = _alone(model, tokens, some, mask, work, rule, float(limits[0]), sums, scale)
+                else:
+                    norms = _together(model, tokens, some, rows, mask, work, rule, limits, sums, scale)
+                below += int((norms <= limits).sum())
+                again.append(part[~np.isfinite(norms)])
+            left = np.concatenate(again)
+            units, limits_U = units.take(left), limits_U[left]
+            if not len(left):
+                break
     return sums, below
 
 
-def _worth(units: Units) -> np.ndarray:
+def _together(
+    model: nn.Module,
+    tokens: Tokens,
+    units: Units,
+    rows_UR: Ints,
+    mask: int,
+    work: Work,
+    rule: str,
+    limits: NDArray[np.float32],
+    into: Sums,
+    scale: float,
+) -> NDArray[np.float32]:
+    """Add the clipped gradients of units whose rows share a pass; their norms, [U]."""
+    U, R = rows_UR.shape
+    batch = _padded(tokens, rows_UR, mask, model)
+    device = batch.input_ids.device
+    weights, C_U = torch.from_numpy(_weights(units, R)).to(device), torch.from_numpy(limits).to(device)
+    with captured(model, U * R, U) as tape:
+        losses_UR = (work.losses(model, batch) / scored(batch).clamp_min(1.0)).view(U, R)
+        norms = clipped_sum(model, tape, (losses_UR * weights).sum(1), C_U, into, rule, scale)
+    return norms.cpu().numpy()
+
+
+def _worth(units: Units) -> NDArray[np.float32]:
     return np.ones(len(units), np.float32) if units.worth is None else units.worth
 
 
@@ -116,19 +151,20 @@ def _rounded(counts: Ints) -> Ints:
     return found
 
 
-def _weights(units: Units, part: Ints, R: int) -> np.ndarray:
-    """The weights of the rows of some units, [U, R]; zero where a unit has fewer rows."""
-    out = np.zeros((len(part), R), np.float32)
-    for i, unit in enumerate(part):
-        out[i, : units.counts[unit]] = units.weights[units.offsets[unit] : units.offsets[unit + 1]]
+def _weights(units: Units, R: int) -> NDArray[np.float32]:
+    """The weights of the rows of units, [U, R]; zero where a unit has fewer rows."""
+    out = np.zeros((len(units), R), np.float32)
+    for i, count in enumerate(units.counts):
+        out[i, :count] = units.weights[units.offsets[i] : units.offsets[i + 1]]
     return out
 
 
 def _padded(tokens: Tokens, rows_UR: Ints, mask: int, model: nn.Module) -> Batch:
-    """The rows laid end to end, [U·R, T]; an empty one (−1) has no target."""
+    """The rows laid end to end, [U·R, T]; an empty one (−1) repeats its unit's first row, and has no target: a row of
+    another unit could turn what this one adds into no number."""
     flat = rows_UR.reshape(-1)
     device = next(model.parameters()).device
-    batch = collate(tokens, np.where(flat < 0, flat.max(), flat), mask, device)
+    batch = collate(tokens, np.where(rows_UR < 0, rows_UR[:, :1], rows_UR).reshape(-1), mask, device)
     gone = torch.from_numpy(flat < 0).to(device)
     batch.weights[gone] = 0
     if batch.labels is not None:
@@ -137,24 +173,24 @@ def _padded(tokens: Tokens, rows_UR: Ints, mask: int, model: nn.Module) -> Batch
 
 
 def _alone(
-    model: nn.Module, tokens: Tokens, unit: Units, mask: int, work: Work, rule: str, C: float, into: Sums
-) -> float:
-    """Add the clipped gradient of one unit, taken by ordinary passes over its rows; its norm."""
-    if work.scale != 1.0:
-        raise UsageError("a unit does not fit in one pass in fp16: raise train.token_budget, or use bf16 or float32")
+    model: nn.Module, tokens: Tokens, unit: Units, mask: int, work: Work, rule: str, C: float, into: Sums, scale: float
+) -> NDArray[np.float32]:
+    """Add the clipped gradient of one unit, taken by ordinary passes over its rows, if it is finite; its norm, [1]."""
     weight = dict(zip(unit.rows.tolist(), unit.weights.tolist(), strict=True))
     for part in microbatches(unit.rows, tokens.sizes(unit.rows), work.token_budget):
         batch = batch_of(tokens, part, mask, model)
         weights = torch.tensor([weight[int(row)] for row in part], device=batch.input_ids.device)
-        ((work.losses(model, batch) / scored(batch).clamp_min(1.0)) * weights).sum().backward()
+        (((work.losses(model, batch) / scored(batch).clamp_min(1.0)) * weights).sum() * scale).backward()
     named = {name: p.grad for p, name in trainable_names(model).items() if p.grad is not None}
     layers = list(dict.fromkeys(map(layer_of, trainable_names(model).values())))
     squared: dict[str, Tensor] = {layer: torch.zeros(1) for layer in layers}
     for name, grad in named.items():
-        squared[layer_of(name)] = squared[layer_of(name)].to(grad.device) + grad.float().square().sum()
+        squared[layer_of(name)] = squared[layer_of(name)].to(grad.device) + (grad.float() / scale).square().sum()
     squared_LU = torch.stack([squared[layer] for layer in layers])
-    factors = dict(zip(layers, RULES[rule](squared_LU, C), strict=True))
-    for name, grad in named.items():
-        into.add(name, grad.float() * factors[layer_of(name)])
+    norm = squared_LU.sum(0).sqrt().cpu().numpy()
+    if np.isfinite(norm).all():
+        factors = dict(zip(layers, RULES[rule](squared_LU, C) / scale, strict=True))
+        for name, grad in named.items():
+            into.add(name, grad.float() * factors[layer_of(name)])
     model.zero_grad(set_to_none=True)
-    return float(squared_LU.sum().sqrt())
+    return norm

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from taciturn.errors import DataError, Interrupted, UsageError
@@ -20,6 +19,7 @@ from taciturn.models.precision import autocast_type
 from taciturn.models.tokens import Tokens, mask_id
 from taciturn.privacy.ledger import Ledger
 from taciturn.training import checkpoint, optim
+from taciturn.training.check import assure
 from taciturn.training.checkpoint import Position, State, room_on_disk
 from taciturn.training.interrupt import interruptible
 from taciturn.training.metrics import Clock, Metrics, Progress
@@ -81,10 +81,14 @@ def fit(
     units = units or {}
     _check_data(plan, data, units)
     world.same(lambda: _facts(plan, model, data))
+    if any(phase.private for phase in plan.phases):
+        longest = max((int(tokens.lengths.max(initial=0)) for tokens in data.values()), default=0)
+        assure(model, classify=plan.model.task == "classify", longest=longest)
     world = _cut(model, plan, options, world)
-    torch.manual_seed(plan.seeds.model)
     secret, mask = SecretSource(plan.seeds.noise), mask_id(tokenizer)
-    work = Work(options.token_budget, autocast_type(plan.model.dtype), again=world.mesh is None)
+    plain, clipped = (
+        Work(options.token_budget, autocast_type(plan.model.dtype), again=world.mesh is None) for _ in range(2)
+    )
     initial = deepcopy(model).eval() if any(p.fill and p.fill.source == "initial" for p in plan.phases) else model
     state, never = State.begin(plan, model), never_filled(tokenizer, model)
     at = _position(plan, state, out, resume, world)
@@ -108,15 +112,17 @@ def fit(
             drawn = world.agree(draw(step, plan.seeds.data, secret))
             if phase.private:
                 loss = seen = None
-                noised(state, tokens, chosen(phase, drawn, units.get(phase.name)), mask, work, step, secret, world)
+                batch = chosen(phase, drawn, units.get(phase.name))
+                noised(state, tokens, batch, mask, clipped, step, secret, plan.seeds.model, world)
                 if isinstance(phase.rule, Residual):
                     rows = residual_batch(step, phase.rule, len(tokens), plan.seeds.data)
-                    add_mean_gradient(model, tokens, rows, mask, work)
+                    ALONE.seed(plan.seeds.model, step.number)  # every process takes all of these rows
+                    add_mean_gradient(model, tokens, rows, mask, plain)
             else:
                 filler = initial if phase.fill and phase.fill.source == "initial" else model
                 tokens, rows = shown(phase, filler, tokens, drawn, mask, (plan.seeds.data, 1, step.number), never)
                 seen = int(tokens.sizes(rows).sum())
-                loss = plain_gradient(model, tokens, rows, mask, work, world)
+                loss = plain_gradient(model, tokens, rows, mask, plain, world)
             if ledger is not None:
                 ledger.append(step.number, phase.name, phase.event)
             _update(state, step, rates[phase.name](step.in_phase), still[phase.name], world)

@@ -17,7 +17,7 @@ from taciturn.errors import UsageError
 from taciturn.models.loss import microbatches
 from taciturn.models.tokens import Tokens
 from taciturn.persample.capture import trainable_names
-from taciturn.persample.clip import SAFETY, NotFiniteError
+from taciturn.persample.clip import SAFETY
 from taciturn.persample.sums import Sums
 from taciturn.training.noise import SecretSource
 from taciturn.training.plan import Step
@@ -36,12 +36,15 @@ def local_gradient(
     work: Work,
     step: Step,
     secret: SecretSource,
+    seed: int,
     world: World = ALONE,
 ) -> None:
     """Set ``.grad`` to (Σ_u w_u·clip(θ − θ_u) + noise) / E[Σ of drawn w_u]: a step of plain SGD at rate 1 adds the mean of
     what users moved (as a gradient, Reddi et al. 2021, "Adaptive federated optimization"), for any number of users.
 
-    ``drawn``: the users of the step, the same in every process of ``world``; each trains its share of them.
+    ``drawn``: the users of the step, the same in every process of ``world``; each trains its share of them. Dropout is
+    dealt to each user from the beginning of one stream, of (``seed``, step): what a user moves is then a function of the
+    weights, its records and a public number, whoever else was drawn. An update that is not finite adds nothing.
     """
     rule = step.phase.rule
     assert isinstance(rule, LocalUpdates)
@@ -52,11 +55,12 @@ def local_gradient(
     start = {p: p.detach().clone() for p in named}
     sums = Sums()
     for user in users:
+        ALONE.seed(seed, step.number)
         moved = _moved(model, tokens, drawn.take(np.array([user])), mask, work, rule, step.number, start)
         _put_back(start)
         norm = float(torch.stack([m.double().square().sum() for m in moved.values()]).sum().sqrt())
         if not np.isfinite(norm):
-            raise NotFiniteError("a local update is not finite: lower the local learning rate")
+            continue  # adds nothing: to stop here would tell of this user
         worth = 1.0 if drawn.worth is None else float(drawn.worth[user])
         factor = worth * min(1.0, rule.clip / (norm * SAFETY)) if norm else 0.0
         for p, name in named.items():

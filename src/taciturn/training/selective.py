@@ -33,6 +33,7 @@ from taciturn.models.lstm import LSTMForCausalLM
 from taciturn.models.sensitive import Sensitive
 from taciturn.persample.capture import trainable_names
 from taciturn.persample.clip import SAFETY, NotFiniteError
+from taciturn.persample.isolated import isolated
 from taciturn.persample.sums import Sums
 from taciturn.training.noise import SecretSource
 from taciturn.training.plan import Step
@@ -69,6 +70,7 @@ def selective_gradient(
     normals = secret.normals(step.number, (len(rows), rule.runs, 2 * lstm.config.hidden_size))
     place = {int(row): i for i, row in enumerate(rows)}
 
+    @isolated(model)
     def run() -> tuple[list[Tensor], Sums]:
         public = [torch.zeros_like(p) for p in trainable_names(lstm)]
         private = Sums()
@@ -181,15 +183,12 @@ def add_gradients(
 
 
 def add_clipped(gradients: Mapping[str, Tensor], C: float, into: Sums) -> None:
-    """Add Σ_b min(1, C/‖g_b‖)·g_b; gradients: [B, ...] by name."""
+    """Add Σ_b min(1, C/‖g_b‖)·g_b over the records whose gradient is finite; gradients: [B, ...] by name."""
     norm_B = torch.stack([g.flatten(1).square().sum(1) for g in gradients.values()]).sum(0).sqrt()
-    if not bool(norm_B.isfinite().all()):
-        raise NotFiniteError(
-            "a per-record gradient is not finite: lower the learning rate, or check the model's weights"
-        )
-    factor_B = (C / (norm_B * SAFETY)).clamp_max(1.0)
+    kept = norm_B.isfinite()
+    factor_B = (C / (norm_B[kept] * SAFETY)).clamp_max(1.0)
     for name, g in gradients.items():
-        into.add(name, torch.tensordot(factor_B, g, 1))
+        into.add(name, torch.tensordot(factor_B, g[kept], 1))
 
 
 @torch.no_grad()

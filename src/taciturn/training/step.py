@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import torch
 from numpy import arange, int64
 from numpy.typing import NDArray
 
 from taciturn.models.sensitive import Sensitive
 from taciturn.models.tokens import Tokens, packed
+from taciturn.persample.capture import trainable_names
+from taciturn.persample.clip import NotFiniteError
 from taciturn.training.checkpoint import State
 from taciturn.training.fill import filled
 from taciturn.training.local import local_gradient
@@ -56,10 +59,14 @@ def noised(
     work: Work,
     step: Step,
     secret: SecretSource,
+    seed: int,
     world: World,
 ) -> None:
-    """Set ``.grad`` to what the mechanism releases; nothing else of the records drawn may be known."""
+    """Set ``.grad`` to what the mechanism releases; nothing else of the records drawn may be known. seed: of dropout in
+    local updates, the one form that noised steps know."""
     name, rule, model = step.phase.name, step.phase.rule, state.model
+    if not bool(torch.stack(torch._foreach_norm(list(trainable_names(model)))).isfinite().all()):
+        raise NotFiniteError("the weights are not finite: the model has diverged; lower the learning rate")
     if isinstance(rule, SelectiveState):
         assert not isinstance(drawn, Units)
         assert tokens.sensitive is not None
@@ -67,6 +74,6 @@ def noised(
         return
     if isinstance(rule, LocalUpdates):
         assert isinstance(drawn, Units)
-        local_gradient(model, tokens, drawn, mask, work, step, secret, world)
+        local_gradient(model, tokens, drawn, mask, work, step, secret, seed, world)
         return
     state.clips[name] = private_gradient(model, tokens, drawn, mask, work, step, secret, state.clips[name], world)

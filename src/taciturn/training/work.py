@@ -23,11 +23,12 @@ SMALLEST = 16
 
 @dataclass(slots=True)
 class Work:
-    """How passes are run; updates do not depend on it but for rounding.
+    """How passes are run; updates do not depend on it but for rounding. Plain and noised steps have one each: what the
+    passes of private records did to a budget must not show in the rounding of a step without noise.
 
     token_budget: most padded tokens in one pass; halved when memory runs out. autocast: the type of matrix products, None
-    for the weights' own. scale: what losses are multiplied by in fp16, whose range is narrow; lowered on overflow.
-    again: whether a pass may be tried again; not with a sharded model, where all processes take part in it.
+    for the weights' own. scale: what losses are multiplied by in fp16, whose range is narrow; lowered on overflow in plain
+    steps. again: whether a pass may be tried again; not with a sharded model, where all processes take part in it.
     """
 
     token_budget: int = 8192
@@ -38,6 +39,13 @@ class Work:
     def __post_init__(self) -> None:
         if self.autocast == torch.float16:
             self.scale = HALF_SCALE
+
+    def scales(self) -> list[float]:
+        """What clipped passes multiply losses by, the same in every step: a record whose gradient overflows is taken again
+        at the next, whatever the others do, and adds nothing if it overflows at 1."""
+        if self.autocast != torch.float16:
+            return [1.0]
+        return [HALF_SCALE, HALF_SCALE / 16, HALF_SCALE / 256, 1.0]
 
     def losses(self, model: nn.Module, batch: Batch) -> Tensor:
         """:func:`record_losses` under the chosen precision."""

@@ -118,10 +118,10 @@ class World:
             )
 
     def seed(self, seed: int, step: int) -> None:
-        """Random numbers of step ``step`` (dropout) in processes other than 0, which keeps the stream it has alone."""
-        if self.rank:
-            digest = blake2b(f"{seed} {self.rank} {step}".encode(), digest_size=8).digest()
-            torch.manual_seed(int.from_bytes(digest, "little") >> 1)
+        """Begin this process's stream of step ``step``, for dropout in passes without noise. It follows from three public
+        numbers alone; a stream that went on from step to step would stand where private records had left it."""
+        digest = blake2b(f"{seed} {self.rank} {step}".encode(), digest_size=8).digest()
+        torch.manual_seed(int.from_bytes(digest, "little") >> 1)
 
     def wait(self) -> None:
         """Until every process is here."""
