@@ -300,15 +300,6 @@ def test_tied_weights_and_buffers_come_back(tmp_path: Path) -> None:
     assert torch.equal(state.model[1].running_mean, m[1].running_mean)  # type: ignore[index]
 
 
-def test_steps_without_a_noise_seed_are_drawn_anew(tmp_path: Path) -> None:
-    """Fresh entropy: the lost steps were never released, so drawing anew is as good as the first time."""
-    p = plan(noise=None)
-    with pytest.raises(Interrupted):
-        run(p, tmp_path, notify=stop_at(7))
-    run(p, tmp_path, resume=True)
-    assert len((tmp_path / "ledger.jsonl").read_text().splitlines()) == p.total_steps
-
-
 def test_an_outside_thread_runs_without_handlers(tmp_path: Path) -> None:
     from concurrent.futures import ThreadPoolExecutor
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
 
-from taciturn.errors import UsageError
+from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.history import chosen, with_others
+from taciturn.mechanisms.lock import reading
 from taciturn.mechanisms.recall import DEFAULT_CONFIDENCE, measured, read_recall
 from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.run import Run
@@ -39,8 +40,22 @@ def certify(
     bound; the file's if not given, else 0.95. selected: the run is the best of those whose number was drawn beforehand
     (`taciturn plan --selection`): the certificate has the price of choosing, and not how many they were.
     """
-    run = Run(folder)
-    _ = run.model_folder  # an unfinished run has nothing to certify
+    with reading(folder):
+        return _certify(folder, groups or {}, (labelled, missed, missed_by_both), recall, confidence, selected)
+
+
+def _certify(
+    folder: Path,
+    groups: Mapping[str, Sequence[str]],
+    labels: tuple[int | None, int | None, int | None],
+    recall: Path | None,
+    confidence: float | None,
+    selected: bool,
+) -> Certificate:
+    run, (labelled, missed, missed_by_both) = Run(folder), labels
+    if not run.finished:
+        _ = run.model_folder  # an unfinished run has nothing to certify
+        raise DataError(f"{folder} was stopped before its run ended: finish it with taciturn train --resume")
     evidence = Evidence.from_json(load_json(folder / "evidence.json"))
     if groups:
         screened = load(run.config.corpus)

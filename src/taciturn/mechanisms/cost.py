@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import isinf
+from types import MappingProxyType
 
 from taciturn.mechanisms.signal import doubts
 from taciturn.privacy.calibrate import SMALLEST
 from taciturn.privacy.claims import spent as spent_by
-from taciturn.privacy.events import Relation
+from taciturn.privacy.events import Event, NonPrivate, Relation
 from taciturn.privacy.guarantee import round_up
 from taciturn.training.plan import Plan
 from taciturn.training.terms import SelectiveState
+
+NONE: Mapping[Event, int] = MappingProxyType({})
 
 
 def planned_epsilon(plan: Plan, relation: Relation | None = None) -> float | None:
@@ -82,23 +85,26 @@ def against_target(target: float, epsilon: float, sigmas: Sequence[float]) -> st
     return f"{line}: noise_multiplier = {max(sigmas):g} was set; leave it out and the target decides it"
 
 
-def running(plan: Plan, marks: int = 12) -> Callable[[int], float | None]:
-    """ε spent after a number of steps: an upper bound, exact at ``marks`` points of the private phases."""
+def running(plan: Plan, marks: int = 12) -> Callable[..., float | None]:
+    """ε spent after a number of steps, beside steps that were lost: an upper bound, exact at ``marks`` points of the private
+    phases."""
     delta = plan.target.delta
     private = [step.number + 1 for step in plan.unroll() if step.phase.private]
     if delta is None or not private:
-        return lambda _: None
+        return lambda *_: None
     events = [step.phase.event for step in plan.unroll() if step.phase.private]
     at = sorted({max(1, round(len(private) * i / marks)) for i in range(1, marks + 1)})
-    known: dict[int, float] = {}
+    known: dict[tuple[int, int], float] = {}
 
-    def epsilon(done: int) -> float:
-        n = bisect_right(private, done)
-        if n == 0:
+    def epsilon(done: int, lost: Mapping[Event, int] = NONE) -> float:
+        noised = {event: count for event, count in lost.items() if not isinstance(event, NonPrivate)}
+        n, also = bisect_right(private, done), sum(noised.values())
+        if n + also == 0:
             return 0.0
-        mark = at[bisect_left(at, n)]
-        if mark not in known:
-            known[mark] = spent_by(Counter(events[:mark]), plan.relation, delta, plan.group, plan.free)
-        return known[mark]
+        mark = at[bisect_left(at, n)] if n else 0
+        if (mark, also) not in known:
+            counts = Counter(events[:mark]) + Counter(noised)
+            known[mark, also] = spent_by(counts, plan.relation, delta, plan.group, plan.free)
+        return known[mark, also]
 
     return epsilon

@@ -5,48 +5,96 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from taciturn.errors import GuaranteeError, TaciturnError, UsageError
+from taciturn.errors import DataError, GuaranteeError, TaciturnError, UsageError
 from taciturn.privacy import tuning
 from taciturn.privacy.certificate import LEDGER, load_json
 from taciturn.privacy.claims import Phases
+from taciturn.privacy.claims import added as merged
+from taciturn.privacy.events import NonPrivate
 from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.history import RUNS, Drawn, Line, added, append, drawn, read
-from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.history import RUNS, Drawn, Line, added, append, drawn, lines_of, read
+from taciturn.privacy.ledger import GENESIS, Ledger
+from taciturn.privacy.lines import digest_after
 from taciturn.privacy.selection import Runs
 from taciturn.training.plan import Plan
 
+if TYPE_CHECKING:
+    from taciturn.training.checkpoint import Position
+
+ENDED = (
+    "An ended run does not go on: its noise key is destroyed, and other noise would be another release. Use its model, or "
+    "train into a new folder, which spends its own ε"
+)
 logger = logging.getLogger("taciturn")
 
 
+Begun = Callable[["Position", Ledger], None]
+
+
 @contextmanager
-def remembered(plan: Plan, corpus: Path | None, out: Path, leads: bool) -> Iterator[None]:
-    """Note in the folder ``corpus`` that the run in ``out`` begins, and how it ends. A corpus in memory has no folder and
-    remembers nothing; of several processes the one that ``leads`` writes."""
+def remembered(plan: Plan, corpus: Path | None, out: Path, leads: bool) -> Iterator[Begun]:
+    """Yields a function that notes in the folder ``corpus`` where the run in ``out`` goes on from; how it ends is noted
+    then. A corpus in memory has no folder and remembers nothing; of several processes the one that ``leads`` writes."""
     if corpus is None or not leads:
-        yield
+        yield lambda *_: None
         return
-    _note(corpus, plan, out, "begun")
+    stands: list[Position] = []
+
+    def begun(at: Position, ledger: Ledger) -> None:
+        stands.append(at)
+        _note(corpus, plan, out, "begun", at, ledger)
+
+    def over(state: Literal["finished", "stopped"]) -> None:
+        if stands:
+            _note(corpus, plan, out, state, stands[-1], None)
+
     try:
-        yield
+        yield begun
     except BaseException:
-        _note(corpus, plan, out, "stopped")
+        over("stopped")
         raise
-    _note(corpus, plan, out, "finished")
+    over("finished")
 
 
-def _note(corpus: Path, plan: Plan, out: Path, state: Literal["begun", "finished", "stopped"]) -> None:
+def not_rewound(plan: Plan, corpus: Path | None, out: Path) -> None:
+    """Raises DataError when ``corpus`` remembers that the run in ``out`` ended, or more of its ledger than there is."""
+    if corpus is None:
+        return
     try:
-        if state == "begun":
-            phases: Phases = {phase.name: {phase.event: plan.steps_of(phase)} for phase in plan.phases}
-        else:
-            phases = Ledger.read(out / LEDGER).by_phase() if (out / LEDGER).exists() else {}
+        known = lines_of(corpus, plan.key)
+    except TaciturnError as error:
+        logger.warning("%s; whether this run was put back to an earlier state is not known", error)
+        return
+    if any(line.state == "finished" for line in known):
+        raise DataError(f"{out}: {RUNS} of the corpus says that this run has ended. {ENDED}")
+    lines, digest = max((line.ledger for line in known), default=(0, GENESIS))
+    if digest_after(out / LEDGER, lines) != digest:
+        raise DataError(
+            f"{out}: {RUNS} of the corpus remembers {lines} lines of this run's ledger, which is shorter or another one: it "
+            "was put back to an earlier state; put the newer ledger back, or train into a new folder"
+        )
+
+
+def _note(
+    corpus: Path,
+    plan: Plan,
+    out: Path,
+    state: Literal["begun", "finished", "stopped"],
+    at: Position,
+    ledger: Ledger | None,
+) -> None:
+    try:
+        ledger = ledger or Ledger.read(out / LEDGER)
+        phases: Phases = ledger.by_phase()
+        if state == "begun":  # what is lost, and all that may come
+            phases = {p.name: merged([{p.event: plan.steps_of(p)}, ledger.lost(p.name)]) for p in plan.phases}
         units = {phase.name: phase.unit for phase in plan.phases}
         line = Line(
             key=plan.key,
@@ -61,6 +109,9 @@ def _note(corpus: Path, plan: Plan, out: Path, state: Literal["begun", "finished
                 for name, counts in phases.items()
                 for event, steps in counts.items()
             ),
+            start=at.steps,
+            ledger=(len(ledger), ledger.digest),
+            lost=sum(n for event, n in ledger.lost().items() if not isinstance(event, NonPrivate)),
         )
         append(corpus, line)
     except (OSError, TaciturnError) as error:
@@ -129,6 +180,11 @@ def chosen(evidence: Evidence, folder: Path, corpus: Path) -> Evidence:
     if left := [Path(run.last.path).name for run in runs if run.last.state != "finished"]:
         raise GuaranteeError(
             f"a run that did not end has no score; finish it with taciturn train --resume: {', '.join(left)}"
+        )
+    if lossy := [Path(run.last.path).name for run in runs if run.last.lost]:
+        raise GuaranteeError(
+            "the price of choosing is of runs that show nothing but their end; steps of these were done, lost at a stop and "
+            f"done anew: {', '.join(lossy)}. What all runs spend together is in the certificate without --selected"
         )
     if len(runs) != found.runs:
         raise GuaranteeError(

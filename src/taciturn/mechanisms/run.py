@@ -3,7 +3,8 @@
 run.toml       the configuration, complete          plan.json      what it came to: phases, events, steps
 ledger.jsonl   every step's event                   metrics.jsonl  numbers per step
 evidence.json  what the guarantee rests on          model/         the exported model
-checkpoints/   (mode 0700) to resume from            tensorboard/   events, on request
+checkpoints/   (mode 0700) to resume from, with the  tensorboard/   events, on request
+               lock and, until the end, the noise key
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +22,13 @@ from taciturn.errors import DataError, MismatchError
 from taciturn.mechanisms.config import existing, parse
 from taciturn.mechanisms.corpus import encoded, held_out, task_of
 from taciturn.mechanisms.cost import running
-from taciturn.mechanisms.history import remembered
+from taciturn.mechanisms.history import ENDED, not_rewound, remembered
+from taciturn.mechanisms.lock import training
 from taciturn.mechanisms.planning import evidence_of, make_plan, within_target
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import RunConfig, load_config, save_config
+from taciturn.privacy.certificate import LEDGER
+from taciturn.privacy.lines import ended
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.screening.screened import load as load_screened
 from taciturn.text.document import Record
@@ -36,7 +41,7 @@ logger = logging.getLogger("taciturn")
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """A run folder. ``plan`` is what was run; ``finished`` says whether the model was exported."""
+    """A run folder. ``plan`` is what was run; ``finished`` says whether the model was exported and the run ended."""
 
     folder: Path
 
@@ -49,6 +54,10 @@ class Run:
     @property
     def config(self) -> RunConfig:
         return load_config(self.folder / "run.toml")
+
+    @property
+    def finished(self) -> bool:
+        return (self.folder / "model").is_dir() and ended(self.folder / LEDGER)
 
     @property
     def model_folder(self) -> Path:
@@ -74,7 +83,8 @@ def train(
     notify: Callable[[Any], None] = lambda _: None,
 ) -> Run:
     """Plan, train and export into ``out``. With ``resume``, go on from the newest checkpoint; the corpus, the plan and
-    the seeds must be those the run began with (MismatchError names what changed).
+    the seeds must be those the run began with (MismatchError names what changed). Raises DataError when another process is
+    at work in ``out``, when its run has ended, or when it was put back to an earlier state.
 
     Under torchrun every process calls this; process 0 alone writes and notifies. ``out`` is a folder all of them see.
     """
@@ -84,7 +94,8 @@ def train(
     if config.train.tensorboard:
         summary_writer()  # a missing extra is named before anything is written
     screened = screened if screened is not None else load_screened(config.corpus)
-    with joined(config.train.timeout_minutes) as world:
+    with joined(config.train.timeout_minutes) as world, ExitStack() as held:
+        world.once(lambda: held.enter_context(training(out, resume)))
         _train(config, out, screened, valid, resume, notify, world)
     return Run(out)
 
@@ -103,12 +114,13 @@ def _train(
     from taciturn.models.template import set_template
     from taciturn.models.tokens import load_tokenizer
     from taciturn.training.engine import Options, fit
+    from taciturn.training.releases import finish
     from taciturn.training.sharded import gathered
 
     plan = make_plan(config, screened, world.once(lambda: _salt(out, resume)))
     within_target(plan)
     if resume:
-        world.once(lambda: _same_plan(plan, out))
+        world.once(lambda: _goes_on(plan, screened.path, out))
     tokenizer = load_tokenizer(plan.model.tokenizer, plan.model.name, _public_texts(plan, screened))
     set_template(tokenizer, plan.model.chat_template)
     model = _load(plan, tokenizer)
@@ -139,7 +151,7 @@ def _train(
         config.train.tensorboard,
         config.train.shard,
     )
-    with remembered(plan, screened.path, out, world.leads):
+    with remembered(plan, screened.path, out, world.leads) as begun:
         fit(
             plan,
             model,
@@ -151,14 +163,16 @@ def _train(
             resume=resume,
             spent=running(plan),
             notify=notify,
+            begun=begun,
             world=world,
         )
-    if cut:
-        weights = gathered(model.state_dict(), world.leads)
-        if world.leads:  # a model that is whole again
-            model = _load(plan, tokenizer)
-            model.load_state_dict(weights)
-    world.once(lambda: export(model, tokenizer, out / "model"))
+        if cut:
+            weights = gathered(model.state_dict(), world.leads)
+            if world.leads:  # a model that is whole again
+                model = _load(plan, tokenizer)
+                model.load_state_dict(weights)
+        world.once(lambda: export(model, tokenizer, out / "model"))
+        world.once(lambda: finish(out))
 
 
 def _load(plan: Plan, tokenizer: Any) -> Any:
@@ -201,6 +215,17 @@ def _salt(out: Path, resume: bool) -> bytes:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         write_bytes(path, os.urandom(32), 0o600)
     return existing(path, "run to resume").read_bytes()
+
+
+def _goes_on(plan: Plan, corpus: Path | None, out: Path) -> None:
+    """Refuse to resume what is another run, has ended, or was put back to an earlier state."""
+    _same_plan(plan, out)
+    if ended(out / LEDGER):
+        from taciturn.training.repeat import destroy_key
+
+        destroy_key(out / "checkpoints")  # a process that was killed as its run ended may have left it
+        raise DataError(f"{out}: this run has ended. {ENDED}")
+    not_rewound(plan, corpus, out)
 
 
 def _same_plan(plan: Plan, out: Path) -> None:

@@ -148,12 +148,13 @@ def recompute(folder: Path, claims: Claims) -> dict[str, Any]:
 
 
 def off_plan(plan: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str, str]]:
-    """(where, planned, found) for each phase whose steps or events differ from the plan's."""
+    """(where, planned, found) for each phase whose steps or events differ from the plan's. Lost steps are not among those
+    of the model: they are paid beside them."""
     gaps = []
     phases = _field(plan, "phases")
     for phase in phases:
         name, event, steps = phase["name"], event_from_json(phase["event"]), phase["steps"]
-        found = ledger.counts(name)
+        found = ledger.done(name)
         if found != ({event: steps} if steps else {}):
             other = ", ".join(f"{count} × {each.to_json()}" for each, count in found.items()) or "no steps"
             gaps.append((f"phase {name}", f"{steps} × {event.to_json()}", other))

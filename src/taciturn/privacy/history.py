@@ -1,7 +1,8 @@
 """The runs made on one screened corpus, as it remembers them; what they spend is in together.py.
 
-    runs.jsonl in the corpus's folder, mode 0600      one line when a run begins, with all that its plan may spend,
-                                                      and one when it ends, with what its ledger holds; never text;
+    runs.jsonl in the corpus's folder, mode 0600      one line when a run begins or goes on, with where it stands and all
+                                                      that its plan may spend, and one when it ends, with what its
+                                                      ledger holds; never text;
                                                       before them, perhaps, how many runs were drawn to choose from
 
 A run that was killed has only its first line, so it counts as if it had run to its end: what is said of all runs together is
@@ -22,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 from taciturn.errors import DataError, GuaranteeError
 from taciturn.privacy.claims import Phases
 from taciturn.privacy.events import Event, NonPrivate, Relation, from_json
+from taciturn.privacy.lines import GENESIS
 
 RUNS = "runs.jsonl"
 
@@ -52,7 +54,9 @@ class Paid:
 
 
 class Line(BaseModel):
-    """One line of runs.jsonl. phases: (phase, unit, event, steps); key: digest of the plan, which a salt makes unique."""
+    """One line of runs.jsonl. phases: (phase, unit, event, steps), lost ones included; key: digest of the plan, which a salt
+    makes unique. start: after how many steps of the plan this start goes on. ledger: how many lines there were, and the
+    digest after them. lost: how many noised steps were done and lost."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -65,6 +69,9 @@ class Line(BaseModel):
     relation: Relation
     seeded: bool
     phases: tuple[tuple[str, str, dict[str, Any], int], ...] = Field(default=())
+    start: int = 0
+    ledger: tuple[int, str] = (0, GENESIS)
+    lost: int = 0
 
 
 class Drawn(BaseModel):
@@ -124,6 +131,11 @@ def read(folder: Path) -> list[Recorded]:
         if isinstance(line, Line):
             runs.setdefault(line.key, []).append(line)
     return [_settled(lines) for lines in runs.values()]
+
+
+def lines_of(folder: Path, key: str) -> list[Line]:
+    """What the corpus in ``folder`` remembers of one run, in order."""
+    return [line for line in _lines(folder) if isinstance(line, Line) and line.key == key]
 
 
 def drawn(folder: Path) -> Drawn | None:

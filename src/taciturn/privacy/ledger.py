@@ -1,56 +1,48 @@
-"""The ledger: one line for every training step that happened, each sealed by a hash of all before it.
+"""The ledger: one line for every training step that happened, none of which is ever taken back.
 
-    {"event": {...}, "hash": "…", "n": 0, "phase": "private", "prev": "…", "step": 0}
+Lines (lines.py) are sealed one by another, so no line can be changed, dropped or moved without changing every later one,
+and the last hash stands for the whole file. Lines are written as the step ends. A process killed in the middle of a
+write leaves a torn last line: resuming drops it, verifying refuses it.
 
-``hash`` is SHA-256 over ``prev`` and the line without its hash, so no line can be changed, dropped or moved without
-changing every later one, and the last hash stands for the whole file. Lines are written as the step ends. A process
-killed in the middle of a write leaves a torn last line: resuming drops it, verifying refuses it.
+A run that goes on from a checkpoint finds lines after it. Steps done again with the same release are these lines
+(:meth:`Ledger.repeat`). Where that cannot be, a mark says from which line the run goes on (:meth:`Ledger.go_on`): the steps
+since are *lost* to the model, but they happened, so they stay and are paid like all others.
 """
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections import Counter
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter, deque
 from pathlib import Path
 from types import TracebackType
 from typing import Any, BinaryIO
 
 import orjson
 
-from taciturn.errors import DataError, GuaranteeError, UsageError
-from taciturn.privacy.events import Event, from_json
+from taciturn.errors import DataError, GuaranteeError, MismatchError, UsageError
+from taciturn.privacy.events import Event, NonPrivate
+from taciturn.privacy.lines import GENESIS, Entry, Line, Mark, checked, entries, written
 
-GENESIS = hashlib.sha256(b"taciturn ledger 1").hexdigest()
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """One step: ``n`` counts lines from 0, ``step`` is the engine's own number, ``phase`` the plan's name for it."""
-
-    n: int
-    step: int
-    phase: str
-    event: Event
-    prev: str
-    hash: str
+__all__ = ["GENESIS", "Entry", "Ledger", "Mark", "entries"]
 
 
 class Ledger:
-    """An open ledger: counts in memory, lines on disk. Use :meth:`create`, :meth:`resume` or :meth:`read`."""
+    """An open ledger: counts in memory, lines on disk. Use :meth:`create`, :meth:`resume` or :meth:`read`.
+
+    digest: the last hash. branch: the hash of the last mark that a run went on from elsewhere. ended: whether it is over.
+    """
 
     def __init__(self, path: Path, file: BinaryIO | None) -> None:
         self.path = path
+        self.digest = self.branch = GENESIS
+        self.ended = False
         self._file = file
-        self._forget()
-
-    def _forget(self) -> None:
-        self.digest = GENESIS
+        self._owed = False  # a noised step is not yet forced onto the disk
         self._counts: Counter[tuple[str, Event]] = Counter()
-        self._length = 0
-        self._last_step = -1
+        self._lines: list[tuple[int, str, Event] | None] = []  # the step of each line, None for a mark
+        self._heads = [-1]  # after so many lines: the last step that the run's state holds; before it, that of its line
+        self._at: tuple[int, str] | None = None  # where a resumed run stands, while there are lines after it
+        self._tail: deque[Entry] = deque()
 
     @staticmethod
     def create(path: str | os.PathLike[str]) -> Ledger:
@@ -65,84 +57,145 @@ class Ledger:
     def read(path: str | os.PathLike[str]) -> Ledger:
         """A finished ledger, every line checked. GuaranteeError names the first line that does not hold."""
         ledger = Ledger(Path(path), None)
-        for entry in entries(path):
-            ledger._note(entry)
+        for line in entries(path):
+            ledger._note(line)
         return ledger
 
     @staticmethod
-    def resume(path: str | os.PathLike[str]) -> Ledger:
-        """The ledger of an interrupted run, open for appending; a torn last line is cut off."""
-        ledger = Ledger(Path(path), None)
-        whole = 0
-        for entry, end in _checked(Path(path), tolerate_torn=True):
-            ledger._note(entry)
+    def resume(path: str | os.PathLike[str], at: tuple[int, str] | None = None) -> Ledger:
+        """The ledger of an interrupted run, open for appending; a torn last line is cut off.
+
+        at: (lines, digest after them) that the state a run goes on from was saved with; None for all there are.
+        Raises DataError when lines are missing or the run has ended, MismatchError when they are others.
+        """
+        ledger, whole, later = Ledger(Path(path), None), 0, dict[int, Entry]()
+        lines, digest = at or (0, GENESIS)
+        found = GENESIS
+        for line, end in checked(ledger.path, tolerate_torn=True):
+            ledger._note(line)
             whole = end
+            if line.n + 1 == lines:
+                found = line.hash
+            elif line.n >= lines and isinstance(line, Entry) and at is not None:
+                later[line.n] = line
+        if len(ledger) < lines:
+            raise DataError(
+                f"{ledger.path.name} has {len(ledger)} lines, and the checkpoint was saved after {lines}: steps that were "
+                "done are missing, so nobody can say what was spent; put the ledger back, or train into a new folder"
+            )
+        if found != digest:
+            raise MismatchError(
+                f"{ledger.path.name}: line {lines} is not the one that the checkpoint was saved after; put back the ledger "
+                "that belongs to it, or train into a new folder"
+            )
+        if ledger.ended:
+            raise DataError(
+                f"{ledger.path}: this run has ended, and an ended run does not go on; train into a new folder"
+            )
+        if at is not None:
+            ledger._stand(lines, digest, later)
         ledger._file = ledger.path.open("r+b")
         ledger._file.truncate(whole)
         ledger._file.seek(whole)
         return ledger
 
-    def append(self, step: int, phase: str, event: Event) -> None:
-        """Add one step and hand it to the operating system before returning."""
-        if self._file is None:
-            raise UsageError("this ledger was opened for reading; Ledger.resume(path) opens it for appending")
-        if step < self._last_step:
-            raise UsageError(f"ledger: step {step} comes after step {self._last_step}")
-        body = {"n": self._length, "step": step, "phase": phase, "event": event.to_json(), "prev": self.digest}
-        seal = _seal(body)
-        self._file.write(orjson.dumps({**body, "hash": seal}, option=orjson.OPT_SORT_KEYS) + b"\n")
-        self._file.flush()
-        self._note(Entry(self._length, step, phase, event, self.digest, seal))
+    def _stand(self, lines: int, digest: str, later: dict[int, Entry]) -> None:
+        head = self._heads[-1]
+        while head >= lines:
+            self._tail.appendleft(later[head])
+            head = self._heads[head]
+        if head != self._heads[lines]:
+            self._tail.clear()  # what was saved is of steps that are lost already
+        self._at = (lines, digest) if self._heads[-1] != self._heads[lines] else None
 
-    def truncate_to(self, n: int) -> None:
-        """Forget every line from number ``n`` on: the steps a checkpoint does not hold were never released."""
-        if self._file is None:
-            raise UsageError("this ledger was opened for reading; Ledger.resume(path) opens it for truncating")
-        if not 0 <= n <= self._length:
-            raise DataError(f"ledger: cannot keep {n} lines, there are {self._length}; the checkpoint is newer than it")
-        self._file.flush()
-        self._forget()
-        end = 0
-        for entry, position in _checked(self.path, tolerate_torn=True):
-            if entry.n >= n:
-                break
-            self._note(entry)
-            end = position
-        self._file.truncate(end)
-        self._file.seek(end)
+    @property
+    def position(self) -> tuple[int, str]:
+        """(lines, digest after them) that the run's state belongs to."""
+        return self._at or (len(self), self.digest)
+
+    @property
+    def ahead(self) -> bool:
+        """Whether there are steps after the run's state: they are repeated, or lost by :meth:`go_on`."""
+        return self._at is not None
+
+    def repeat(self, step: int, phase: str, event: Event, release: str | None) -> bool:
+        """Whether this is the next of the steps that are there already, with the same release; it then is that step."""
+        if not self._tail:
+            return False
+        found = self._tail[0]
+        if (found.step, found.phase, found.event, found.release) != (step, phase, event, release):
+            return False
+        self._tail.popleft()
+        self._at = (found.n + 1, found.hash) if self._tail else None
+        return True
+
+    def go_on(self) -> None:
+        """Mark that the run goes on from its state, and that the steps after it are lost; on the disk before returning."""
+        if self._at is not None:
+            self._write({"n": len(self), "from": self._at[0], "prev": self.digest})
+            self._tail.clear()
+            self._at = None
+            self.sync()
+
+    def append(self, step: int, phase: str, event: Event, release: str | None = None) -> None:
+        """Add one step and hand it to the operating system before returning."""
+        if self._at is not None:
+            raise UsageError(f"ledger: there are steps after line {self._at[0]}; repeat them, or go on without them")
+        body = {"n": len(self), "step": step, "phase": phase, "event": event.to_json(), "prev": self.digest}
+        if step <= self._last_step():
+            raise UsageError(f"ledger: step {step} comes after step {self._last_step()}")
+        self._write(body if release is None else body | {"release": release}, event)
+        self._owed |= not isinstance(event, NonPrivate)
+
+    def end(self) -> None:
+        """Add the last line, after which there is none; on the disk before returning."""
+        if self._at is not None:
+            raise UsageError(f"ledger: there are steps after line {self._at[0]}; a run ends with the last of them")
+        self._write({"n": len(self), "end": True, "prev": self.digest})
+        self.sync()
 
     def by_phase(self) -> dict[str, dict[Event, int]]:
-        """How often each event happened in each phase."""
+        """How often each event happened in each phase, lost steps included: what is paid."""
         return {name: self.counts(name) for name in dict.fromkeys(name for name, _ in self._counts)}
 
     def counts(self, phase: str | None = None) -> dict[Event, int]:
-        """How often each event happened, in one phase or in all."""
-        total: Counter[Event] = Counter()
-        for (name, event), count in self._counts.items():
-            if phase is None or name == phase:
-                total[event] += count
-        return dict(total)
+        """How often each event happened, lost steps included, in one phase or in all."""
+        return _of(self._counts, phase)
+
+    def done(self, phase: str | None = None) -> dict[Event, int]:
+        """How often each event is in the run's state, in one phase or in all: what a plan is compared with."""
+        return _of(self._done(), phase)
+
+    def lost(self, phase: str | None = None) -> dict[Event, int]:
+        """How often each event happened in steps that the run went on without, in one phase or in all."""
+        return _of(self._counts - self._done(), phase)
 
     def phases(self) -> dict[str, int]:
-        """Number of steps in each phase."""
-        total: Counter[str] = Counter()
-        for (name, _), count in self._counts.items():
-            total[name] += count
-        return dict(total)
+        """Number of steps in each phase, lost ones included."""
+        return {name: sum(counts.values()) for name, counts in self.by_phase().items()}
 
     def summary(self) -> list[dict[str, Any]]:
-        """Counts by phase and event as plain JSON, sorted."""
-        rows = [{"phase": p, "event": e.to_json(), "steps": c} for (p, e), c in self._counts.items()]
+        """Counts by phase and event as plain JSON, sorted: steps, and how many of them are lost."""
+        done = self._done()
+        rows = [
+            {"phase": p, "event": e.to_json(), "steps": n, "lost": n - done[p, e]} for (p, e), n in self._counts.items()
+        ]
         return sorted(rows, key=lambda row: orjson.dumps(row, option=orjson.OPT_SORT_KEYS))
 
     def __len__(self) -> int:
-        return self._length
+        return len(self._lines)
+
+    def settle(self) -> None:
+        """Force noised steps onto the disk, if any are not yet: before a number that depends on them is shown."""
+        if self._owed:
+            self.sync()
 
     def sync(self) -> None:
         """Force what was appended onto the disk; a checkpoint relies on it."""
         if self._file is not None:
             self._file.flush()
             os.fsync(self._file.fileno())
+            self._owed = False
 
     def close(self) -> None:
         self.sync()
@@ -158,69 +211,53 @@ class Ledger:
     ) -> None:
         self.close()
 
-    def _note(self, entry: Entry) -> None:
-        self._counts[(entry.phase, entry.event)] += 1
-        self._length += 1
-        self._last_step = entry.step
-        self.digest = entry.hash
+    def _write(self, body: dict[str, Any], event: Event | None = None) -> None:
+        if self._file is None:
+            raise UsageError("this ledger was opened for reading; Ledger.resume(path) opens it for appending")
+        if self.ended:
+            raise UsageError("ledger: the run has ended; nothing follows its last line")
+        text, seal = written(body)
+        self._file.write(text)
+        self._file.flush()
+        if event is not None:
+            self._note(Entry(body["n"], body["step"], body["phase"], event, self.digest, seal, body.get("release")))
+        else:
+            self._note(Mark(body["n"], body.get("from"), self.digest, seal))
+
+    def _note(self, line: Line) -> None:
+        if isinstance(line, Entry):
+            if line.step <= self._last_step():
+                raise GuaranteeError(
+                    f"{self.path.name} line {line.n + 1}: step {line.step} comes after step {self._last_step()}"
+                )
+            self._counts[(line.phase, line.event)] += 1
+            self._lines.append((line.step, line.phase, line.event))
+            self._heads.append(line.n)
+        else:
+            self._lines.append(None)
+            self._heads.append(self._heads[-1 if line.start is None else line.start])
+            self.ended = line.start is None
+            self.branch = line.hash
+        self.digest = line.hash
+
+    def _last_step(self) -> int:
+        held = self._lines[self._heads[-1]] if self._heads[-1] >= 0 else None
+        return -1 if held is None else held[0]
+
+    def _done(self) -> Counter[tuple[str, Event]]:
+        found: Counter[tuple[str, Event]] = Counter()
+        head = self._heads[-1]
+        while head >= 0:
+            held = self._lines[head]
+            assert held is not None
+            found[held[1:]] += 1
+            head = self._heads[head]
+        return found
 
 
-def entries(path: str | os.PathLike[str]) -> Iterator[Entry]:
-    """Every entry of a ledger file, checked as it is read."""
-    for entry, _ in _checked(Path(path), tolerate_torn=False):
-        yield entry
-
-
-def _seal(body: dict[str, Any]) -> str:
-    return hashlib.sha256(orjson.dumps(body, option=orjson.OPT_SORT_KEYS)).hexdigest()
-
-
-def _checked(path: Path, *, tolerate_torn: bool) -> Iterator[tuple[Entry, int]]:
-    """Entries with the byte position after each."""
-    digest, last_step, position = GENESIS, -1, 0
-    known: dict[bytes, Event] = {}
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise DataError(f"ledger: cannot read {path.name}: {error.strerror}") from error
-    with file:
-        for n, line in enumerate(file):
-            if not line.endswith(b"\n"):
-                if tolerate_torn:
-                    return
-                raise GuaranteeError(f"{path.name} line {n + 1}: torn in the middle; resume the run to repair it")
-            entry = _entry(path.name, n, line, digest, known)
-            if entry.step < last_step:
-                raise GuaranteeError(f"{path.name} line {n + 1}: step {entry.step} comes after step {last_step}")
-            digest, last_step, position = entry.hash, entry.step, position + len(line)
-            yield entry, position
-
-
-def _entry(name: str, n: int, line: bytes, digest: str, known: dict[bytes, Event]) -> Entry:
-    def broken(why: str) -> GuaranteeError:
-        return GuaranteeError(f"{name} line {n + 1}: {why}; the ledger was edited or damaged")
-
-    try:
-        body = orjson.loads(line)
-    except orjson.JSONDecodeError as error:
-        raise broken("not JSON") from error
-    if not isinstance(body, dict) or set(body) != {"n", "step", "phase", "event", "prev", "hash"}:
-        raise broken("not a ledger entry")
-    if orjson.dumps(body, option=orjson.OPT_SORT_KEYS) + b"\n" != line:
-        raise broken("not written as taciturn writes it")
-    seal = body.pop("hash")
-    if body["n"] != n or isinstance(body["n"], bool):
-        raise broken(f"numbered {body['n']!r}, expected {n}")
-    if body["prev"] != digest:
-        raise broken("does not follow from the line before")
-    if seal != _seal(body):
-        raise broken("its hash does not match")
-    if type(body["step"]) is not int or body["step"] < 0 or not isinstance(body["phase"], str):
-        raise broken("step or phase is not valid")
-    key = orjson.dumps(body["event"])
-    if key not in known:
-        try:
-            known[key] = from_json(body["event"])
-        except GuaranteeError as error:
-            raise broken(str(error)) from error
-    return Entry(n, body["step"], body["phase"], known[key], body["prev"], seal)
+def _of(counts: Counter[tuple[str, Event]], phase: str | None) -> dict[Event, int]:
+    total: Counter[Event] = Counter()
+    for (name, event), count in counts.items():
+        if phase is None or name == phase:
+            total[event] += count
+    return dict(total)

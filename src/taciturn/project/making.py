@@ -61,7 +61,7 @@ def train(shared: Shared) -> tuple[str, str]:
     if key not in shared.state.folders.get("runs", []) and before and not shared.again:
         raise UsageError(_refusal(before, shared.project.path))
     folder = shared.run_folder
-    if (folder / "model").is_dir():
+    if runs.Run(folder).finished:
         return f"{folder}", "kept"
     resume = resumable(folder)
     chosen = shared.project.settings

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 
 from taciturn.errors import DataError, TaciturnError
+from taciturn.mechanisms.lock import reading
 from taciturn.mechanisms.run import Run
 from taciturn.models.hf import load_adapted, load_exported, task_of
 from taciturn.reporting import card
@@ -26,6 +27,11 @@ def export(run: Path, out: Path) -> float:
 
     Raises DataError when ``out`` exists, TaciturnError when the copy or the adapter does not score as the original does.
     """
+    with reading(run):
+        return _export(run, out)
+
+
+def _export(run: Path, out: Path) -> float:
     if out.exists():
         raise DataError(f"{out} exists: name a new folder, so that nothing of an older export stays in it")
     source = Run(run).model_folder

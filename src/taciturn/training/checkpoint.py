@@ -1,10 +1,11 @@
 """Atomic checkpoints: one file holds all that a run carries from step to step, so a resumed run is the same to the bit.
 
-    plan key · position (updates, ledger lines, bytes of metrics) · weights · optimisers · average · clip norms
+    plan key · position (updates, ledger lines and their digest, bytes of metrics) · weights · optimisers · average ·
+    clip norms · how passes are cut · rows of metrics that waited for this checkpoint
 
-Sampler and dropout have no state of their own: what a step draws is a function of its number and the seeds. Without
-a noise seed there is nothing to keep of the secret source either; a resumed run draws afresh, which costs nothing because no
-step that was lost had been released. A frozen base is not saved: its fingerprint is, and a resumed run must have the same.
+Sampler and dropout have no state of their own: what a step draws is a function of its number and the seeds, or the key of
+the run, which lies beside the checkpoints and in none of them (repeat.py). A frozen base is not saved: its fingerprint
+is, and a resumed run must have the same.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ import torch
 from torch import nn
 
 from taciturn.errors import DataError, MismatchError
+from taciturn.privacy.ledger import GENESIS
 from taciturn.training import optim
 from taciturn.training.average import Average
 from taciturn.training.movement import fingerprint
 from taciturn.training.plan import Plan
+from taciturn.training.repeat import sync_folder
 from taciturn.training.sharded import cut_like, cut_optimiser, gathered, whole
+from taciturn.training.work import Work
 from taciturn.training.world import ALONE, World
 
 logger = logging.getLogger("taciturn")
@@ -36,11 +40,14 @@ logger = logging.getLogger("taciturn")
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a run stands: updates done, ledger lines and bytes of metrics that belong to them."""
+    """Where a run stands: updates done, ledger lines and bytes of metrics that belong to them; the digest of the last of
+    those lines, and rows of metrics that are to be written behind those bytes."""
 
     steps: int
     ledger: int
     metrics: int
+    digest: str = GENESIS
+    held: bytes = b""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +55,8 @@ class State:
     """What updates change, and a fingerprint of what they do not.
 
     optimisers, clips (the clip norm of a private phase's next step): by phase. average: None when there is none.
-    frozen: of each parameter that is not trained, by every name it has in the state dictionary.
+    frozen: of each parameter that is not trained, by every name it has in the state dictionary. plain, clipped: how the
+    passes of steps without and with noise are run.
     """
 
     model: nn.Module
@@ -56,9 +64,11 @@ class State:
     clips: dict[str, float] = field(default_factory=dict)
     average: Average | None = None
     frozen: dict[str, list[int]] = field(default_factory=dict)
+    plain: Work = field(default_factory=Work)
+    clipped: Work = field(default_factory=Work)
 
     @staticmethod
-    def begin(plan: Plan, model: nn.Module) -> State:
+    def begin(plan: Plan, model: nn.Module, plain: Work | None = None, clipped: Work | None = None) -> State:
         """The state before the first step of ``plan``."""
         frozen = {n: p for n, p in model.named_parameters(remove_duplicate=False) if not p.requires_grad}
         return State(
@@ -67,6 +77,8 @@ class State:
             {phase.name: phase.clip for phase in plan.phases if phase.private},
             Average(model, plan.average) if plan.average is not None else None,
             {name: fingerprint(whole(p)).tolist() for name, p in frozen.items()},
+            plain or Work(),
+            clipped or Work(),
         )
 
 
@@ -80,6 +92,9 @@ def save(folder: Path, plan_key: str, position: Position, state: State, keep: in
     content = {
         "plan": plan_key,
         "position": (position.steps, position.ledger, position.metrics),
+        "digest": position.digest,
+        "held": position.held.decode(),
+        "work": [(work.asked, work.token_budget, work.scale) for work in (state.plain, state.clipped)],
         "model": gathered(weights, world.leads),
         "frozen": state.frozen,
         "optimisers": {n: gathered(o.state_dict(), world.leads) for n, o in state.optimisers.items()},
@@ -97,7 +112,7 @@ def save(folder: Path, plan_key: str, position: Position, state: State, keep: in
             file.flush()
             os.fsync(file.fileno())
         partial.rename(final)
-        _sync(folder)
+        sync_folder(folder)
     except (OSError, RuntimeError) as error:  # torch's writer turns the one into the other
         partial.unlink(missing_ok=True)
         cause = error if isinstance(error, OSError) else error.__context__
@@ -141,6 +156,11 @@ def load(folder: Path, plan_key: str, state: State, world: World = ALONE) -> Pos
     if path is None:
         return Position(0, 0, 0)
     content = torch.load(path, weights_only=True, map_location="cpu", mmap=world.mesh is not None)
+    if "digest" not in content:
+        raise MismatchError(
+            f"{path.name} was written by an older version of taciturn, which did not say what it releases: finish the run "
+            "with that version, or train into a new folder"
+        )
     if content["plan"] != plan_key:
         raise MismatchError(
             f"{path.name} was made by plan {content['plan']}, this plan is {plan_key}: the corpus, the configuration or a "
@@ -153,7 +173,11 @@ def load(folder: Path, plan_key: str, state: State, world: World = ALONE) -> Pos
         for name, average in state.average.weights.items():
             average.copy_(cut_like(content["average"][name], average))
     state.clips.update(content["clips"])
-    return Position(*content["position"])
+    for work, (asked, token_budget, scale) in zip((state.plain, state.clipped), content["work"], strict=True):
+        if asked == work.asked:  # else somebody changed it, and passes are cut in another way from here on
+            work.token_budget, work.scale = token_budget, scale
+    steps, lines, size = content["position"]
+    return Position(steps, lines, size, content["digest"], content["held"].encode())
 
 
 def _prepare(folder: Path) -> Path | None:
@@ -221,11 +245,3 @@ def room_on_disk(out: Path) -> Iterator[None]:
             f"{out} could not be written ({error.strerror}); {_before(out / 'checkpoints')}: free space and continue with "
             "--resume"
         ) from error
-
-
-def _sync(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -17,6 +17,7 @@ from taciturn.errors import DataError, Interrupted, UsageError
 from taciturn.models.evaluate import HeldOut, Utility
 from taciturn.models.precision import autocast_type
 from taciturn.models.tokens import Tokens, mask_id
+from taciturn.privacy.events import Event
 from taciturn.privacy.ledger import Ledger
 from taciturn.training import checkpoint, optim
 from taciturn.training.check import assure
@@ -24,8 +25,9 @@ from taciturn.training.checkpoint import Position, State, room_on_disk
 from taciturn.training.interrupt import interruptible
 from taciturn.training.metrics import Clock, Metrics, Progress
 from taciturn.training.movement import fingerprint, to_watch, watched
-from taciturn.training.noise import SecretSource
 from taciturn.training.plan import Plan, Step
+from taciturn.training.releases import Releases
+from taciturn.training.repeat import environment
 from taciturn.training.rules import add_mean_gradient, plain_gradient
 from taciturn.training.sampling import chosen, draw, residual_batch
 from taciturn.training.sharded import shard
@@ -66,31 +68,38 @@ def fit(
     *,
     units: Mapping[str, Units] | None = None,
     resume: bool = False,
-    spent: Callable[[int], float | None] = lambda _: None,
+    spent: Callable[[int, Mapping[Event, int]], float | None] = lambda *_: None,
     notify: Callable[[Progress], None] = lambda _: None,
+    begun: Callable[[Position, Ledger], None] = lambda *_: None,
     world: World = ALONE,
 ) -> None:
     """Run ``plan`` on ``model`` in place; ``data`` maps a phase's name to its records, ``units`` that of a phase whose units
-    are not records to them, ``spent`` a number of steps to ε.
+    are not records to them, ``spent`` a number of steps, and what was lost before them, to ε. begun: see :class:`Releases`.
     Writes under ``out``: ledger.jsonl, metrics.jsonl and checkpoints/. At the end the weights are the average, if the
-    plan names one. Every process of ``world`` calls this; only process 0 writes and notifies.
+    plan names one; the run may be resumed until :func:`taciturn.training.releases.finish` ends it. Every process of
+    ``world`` calls this; only process 0 writes and notifies.
 
-    Raises Interrupted after SIGINT or SIGTERM (a checkpoint was written), DataError when ``out`` holds another run or the
-    disk is full, TaciturnError when a trainable tensor does not move, LostProcess when another process is gone.
+    Raises Interrupted after SIGINT or SIGTERM (a checkpoint was written), DataError when ``out`` holds another run, one that
+    has ended or whose ledger is not whole, or the disk is full, TaciturnError when a trainable tensor does not move,
+    LostProcess when another process is gone.
     """
     units = units or {}
     _check_data(plan, data, units)
-    world.same(lambda: _facts(plan, model, data))
+    world.same(lambda: _facts(plan, model, data, units))
     if any(phase.private for phase in plan.phases):
         longest = max((int(tokens.lengths.max(initial=0)) for tokens in data.values()), default=0)
         assure(model, classify=plan.model.task == "classify", longest=longest)
     world = _cut(model, plan, options, world)
-    secret, mask = SecretSource(plan.seeds.noise), mask_id(tokenizer)
+    mask, device = mask_id(tokenizer), next(model.parameters()).device
+    seeded = plan.seeds.noise is not None
+    here = (
+        None if seeded else environment(lambda: _facts(plan, model, data, units), options.token_budget, device, world)
+    )
     plain, clipped = (
         Work(options.token_budget, autocast_type(plan.model.dtype), again=world.mesh is None) for _ in range(2)
     )
     initial = deepcopy(model).eval() if any(p.fill and p.fill.source == "initial" for p in plan.phases) else model
-    state, never = State.begin(plan, model), never_filled(tokenizer, model)
+    state, never = State.begin(plan, model, plain, clipped), never_filled(tokenizer, model)
     at = _position(plan, state, out, resume, world)
     rates = {phase.name: optim.schedule(phase.optimiser, plan.steps_of(phase)) for phase in plan.phases}
     still = {phase.name: to_watch(model) for phase in plan.phases}
@@ -102,13 +111,14 @@ def fit(
         answering(lambda: f"after step {done} of {plan.total_steps}"),
         room_on_disk(out),
         interruptible() as interrupted,
-        Metrics(out, at.metrics, at.steps, options.tensorboard) if world.leads else nullcontext() as metrics,
-        _ledger(out / "ledger.jsonl", at, resume) if world.leads else nullcontext() as ledger,
+        Releases(out, plan, at, resume, here, world, begun) as releases,
+        Metrics(out, at, options.tensorboard) if world.leads else nullcontext() as metrics,
     ):
         clock = Clock(plan, at.steps)
-        for step in plan.unroll(at.steps):
+        for step in releases.steps(plan.unroll(at.steps), state):
             phase, tokens = step.phase, data[step.phase.name].at(step.number)
             world.seed(plan.seeds.model, step.number)
+            secret = releases.secret
             drawn = world.agree(draw(step, plan.seeds.data, secret))
             if phase.private:
                 loss = seen = None
@@ -123,8 +133,8 @@ def fit(
                 tokens, rows = shown(phase, filler, tokens, drawn, mask, (plan.seeds.data, 1, step.number), never)
                 seen = int(tokens.sizes(rows).sum())
                 loss = plain_gradient(model, tokens, rows, mask, plain, world)
-            if ledger is not None:
-                ledger.append(step.number, phase.name, phase.event)
+            if not releases.note(step, state):
+                continue
             _update(state, step, rates[phase.name](step.in_phase), still[phase.name], world)
             if step.in_phase + 1 == plan.steps_of(phase):
                 state.optimisers[phase.name].state.clear()  # the next phase has its own
@@ -139,19 +149,26 @@ def fit(
                     seen,
                     clock.seconds,
                     utility,
-                    spent(done),
+                    spent(done, releases.lost),
                     clock.left,
                     clock.speed(step),
                 )
-                metrics.write(progress)
-                notify(progress)
-            stop, save = world.most([interrupted(), world.leads and due(done)])
+                if progress.shows_weights and not releases.held:
+                    releases.settle()
+                metrics.write(progress, releases.held)
+                notify(progress.bare if releases.held else progress)
+            wanted = due(done) or (releases.held and utility is not None)
+            stop, save = world.most([interrupted(), world.leads and wanted])
             if save or stop:
-                position = Position(done, 0, 0)
-                if ledger is not None and metrics is not None:
-                    ledger.sync()
-                    position = Position(done, len(ledger), metrics.sync())
+                position, held = Position(done, 0, 0), releases.held
+                if metrics is not None:
+                    lines, digest = releases.position()
+                    position = Position(done, lines, metrics.sync(), digest, metrics.held)
                 checkpoint.save(out / "checkpoints", plan.key, position, state, options.keep, world)
+                releases.covered()
+                if metrics is not None and held:
+                    metrics.show()
+                    notify(progress)
             if stop:
                 raise Interrupted(f"stopped after step {done} of {plan.total_steps}; continue with --resume")
     if state.average is not None:
@@ -180,15 +197,20 @@ def _check_data(plan: Plan, data: Mapping[str, Tokens], units: Mapping[str, Unit
             raise DataError(f"phase {phase.name!r} has {count} {what}, its plan says {phase.records}")
 
 
-def _facts(plan: Plan, model: nn.Module, data: Mapping[str, Tokens]) -> dict[str, str]:
+def _facts(plan: Plan, model: nn.Module, data: Mapping[str, Tokens], units: Mapping[str, Units]) -> dict[str, str]:
     """What all processes must have alike; hashes only."""
     weights = [fingerprint(t).tolist() for t in model.state_dict().values()]
     records = {f"the records of phase {name}": _digest(tokens) for name, tokens in data.items()}
-    return {"the plan": plan.key, "the model's weights": str(weights), **records}
+    drawn = {f"the units of phase {name}": _hash(each.rows, each.offsets, each.weights) for name, each in units.items()}
+    shape = hashlib.blake2b(str(weights).encode(), digest_size=16).hexdigest()
+    return {"the plan": plan.key, "the model's weights": shape, **records, **drawn}
 
 
 def _digest(tokens: Tokens) -> str:
-    parts = (tokens.flat, tokens.offsets, tokens.scored, tokens.labels, tokens.sensitive)
+    return _hash(tokens.flat, tokens.offsets, tokens.scored, tokens.labels, tokens.sensitive)
+
+
+def _hash(*parts: Any) -> str:
     return hashlib.blake2b(b"".join(p.tobytes() for p in parts if p is not None), digest_size=16).hexdigest()
 
 
@@ -252,11 +274,3 @@ def _evaluation_marks(plan: Plan, evaluations: int) -> set[int]:
                 end += phase.steps
                 marks.add(end)
     return marks
-
-
-def _ledger(path: Path, at: Position, resume: bool) -> Ledger:
-    if not resume or not path.exists():
-        return Ledger.create(path)
-    ledger = Ledger.resume(path)
-    ledger.truncate_to(at.ledger)  # steps after the checkpoint were never released: they run again, or not at all
-    return ledger

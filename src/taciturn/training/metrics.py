@@ -10,13 +10,14 @@ import json
 import os
 import time
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
 from taciturn.errors import MissingExtra
 from taciturn.models.evaluate import Utility
+from taciturn.training.checkpoint import Position
 from taciturn.training.plan import Plan, Step
 
 
@@ -38,6 +39,16 @@ class Progress:
     epsilon: float | None = None
     left: float | None = None
     speed: float | None = None
+
+    @property
+    def shows_weights(self) -> bool:
+        """Whether a number in it depends on the weights."""
+        return self.loss is not None or self.utility is not None
+
+    @property
+    def bare(self) -> Progress:
+        """The same without such numbers."""
+        return replace(self, loss=None, utility=None)
 
 
 class Clock:
@@ -80,25 +91,38 @@ class Clock:
 
 
 class Metrics:
-    """metrics.jsonl, cut to the ``keep`` bytes that belong to the checkpoint a run goes on from; events on request."""
+    """metrics.jsonl, cut to what belongs to the checkpoint a run goes on from; events on request.
 
-    def __init__(self, out: Path, keep: int, first: int, tensorboard: bool) -> None:
-        self._events = Events(out / "tensorboard", first) if tensorboard else None
+    held: rows, as bytes, that wait for a checkpoint to cover their steps.
+    """
+
+    def __init__(self, out: Path, at: Position, tensorboard: bool) -> None:
+        self._events = Events(out / "tensorboard", at.steps) if tensorboard else None
         self._file = (out / "metrics.jsonl").open("a+b")
-        self._file.truncate(keep)
+        self._file.truncate(at.metrics)
         self._file.seek(0, os.SEEK_END)
         self._public_seconds, self._before = 0.0, 0.0
+        self.held = at.held
+        self.show()
 
-    def write(self, p: Progress) -> None:
-        """Add the rows of one step. ``seconds`` counts public steps only: the sum would give private durations away."""
+    def write(self, p: Progress, hold: bool = False) -> None:
+        """Add the rows of one step, or ``hold`` them until :meth:`show`. ``seconds`` counts public steps only: the sum would
+        give private durations away."""
         private = p.step.phase.private
         if not private:
             self._public_seconds += p.seconds - self._before
         self._before = p.seconds
-        for row in rows(p, self._public_seconds):
-            self._file.write(json.dumps(row).encode() + b"\n")
-            if self._events is not None:
-                self._events.add(row, self._public_seconds)
+        self.held += b"".join(json.dumps(row).encode() + b"\n" for row in rows(p, self._public_seconds))
+        if not hold:
+            self.show()
+
+    def show(self) -> None:
+        """Write what was held."""
+        self._file.write(self.held)
+        if self._events is not None:
+            for line in self.held.splitlines():
+                self._events.add(json.loads(line), self._public_seconds)
+        self.held = b""
 
     def sync(self) -> int:
         """Hand all to the operating system; bytes written so far."""

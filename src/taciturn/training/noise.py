@@ -33,11 +33,12 @@ _COINS_AT_A_TIME = 1 << 16
 class SecretSource:
     """Noise and sampling coins for numbered steps; ``seed=None`` means operating-system entropy, fresh at every call.
 
-    With a seed a stream is a pure function of (seed, kind, step, rank), and ranks are independent. Each normal is the
-    sum of ``draws`` independent ones over √draws (Holohan and Braghin 2021).
+    With a seed, or a secret key of 32 bytes in its place, a stream is a pure function of (seed, kind, step,
+    rank), and ranks are independent. Each normal is the sum of ``draws`` independent ones over √draws (Holohan and
+    Braghin 2021).
     """
 
-    seed: int | None = field(default=None, repr=False)
+    seed: int | bytes | None = field(default=None, repr=False)
     rank: int = 0
     draws: int = 1
 

@@ -2,7 +2,7 @@
 
 AES-256 in counter mode from zero (NIST SP 800-38A, section 6.5) under a key made for one stream only, by keyed BLAKE2b
 (RFC 7693) from a master secret. The master secret is 32 bytes of operating-system entropy, drawn anew for every
-stream, or the hash of a seed. Nothing is kept between streams, so nothing can be repeated by a forked process.
+stream, the secret key of a run (repeat.py), or the hash of a seed.
 """
 
 from __future__ import annotations
@@ -21,14 +21,15 @@ Kind = Literal["noise", "coins", "states"]
 BLOCK_BYTES = 16
 
 
-def stream_key(seed: int | None, kind: Kind, step: int, rank: int) -> bytes:
-    """The 32-byte key of one stream: a function of the arguments, or fresh at every call when ``seed`` is None.
+def stream_key(seed: int | bytes | None, kind: Kind, step: int, rank: int) -> bytes:
+    """The 32-byte key of one stream: a function of the arguments, or fresh at every call when ``seed`` is None. Bytes are
+    the master secret itself.
 
     Raises UsageError when ``step`` or ``rank`` is not in [0, 2⁶⁴).
     """
     if not (0 <= step < 2**64 and 0 <= rank < 2**64):
         raise UsageError(f"step and rank of a random stream must lie in [0, 2**64), found {step} and {rank}")
-    master = os.urandom(32) if seed is None else _hash_seed(seed)
+    master = os.urandom(32) if seed is None else seed if isinstance(seed, bytes) else _hash_seed(seed)
     place = step.to_bytes(8, "little") + rank.to_bytes(8, "little")
     return blake2b(place, digest_size=32, key=master, person=f"taciturn-{kind}".encode()).digest()
 

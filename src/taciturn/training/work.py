@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 import numpy as np
@@ -27,16 +27,19 @@ class Work:
     passes of private records did to a budget must not show in the rounding of a step without noise.
 
     token_budget: most padded tokens in one pass; halved when memory runs out. autocast: the type of matrix products, None
-    for the weights' own. scale: what losses are multiplied by in fp16, whose range is narrow; lowered on overflow in plain
-    steps. again: whether a pass may be tried again; not with a sharded model, where all processes take part in it.
+    for the weights' own. asked: the budget it began with. scale: what losses are multiplied by in fp16, whose range is
+    narrow; lowered on overflow in plain steps. again: whether a pass may be tried again; not with a sharded model, where all
+    processes take part in it.
     """
 
     token_budget: int = 8192
     autocast: torch.dtype | None = None
     scale: float = 1.0
     again: bool = True
+    asked: int = field(init=False)
 
     def __post_init__(self) -> None:
+        self.asked = self.token_budget
         if self.autocast == torch.float16:
             self.scale = HALF_SCALE
 
