@@ -157,7 +157,8 @@ def test_a_stopped_run_resumes_to_the_same_weights_and_the_same_epsilon(tmp_path
     assert whole.seeded_noise
     assert not whole.release
     assert any("not for release" in reason for reason in whole.reasons)
-    train(config(), tmp_path / "part", screened=screened, resume=True)  # nothing left to do, nothing changes
+    with pytest.raises(DataError, match="this run has ended"):
+        train(config(), tmp_path / "part", screened=screened, resume=True)
     assert file_digest(tmp_path / "part" / weights) == file_digest(tmp_path / "whole" / weights)
 
 

@@ -35,7 +35,13 @@ def test_a_terminal_shows_phase_loss_speed_epsilon_and_time_left(
             notify(p)
             seen.append(" ".join(show.facts(p, 3.0)))
 
-        run(plan(public(3), private(steps=3), repeat=1), tmp_path, options=options, notify=keep, spent=lambda n: n / 10)
+        run(
+            plan(public(3), private(steps=3), repeat=1),
+            tmp_path,
+            options=options,
+            notify=keep,
+            spent=lambda n, _: n / 10,
+        )
     shown = said.getvalue()
     assert "mail · private" in shown
     assert "6/6" in shown
@@ -54,7 +60,7 @@ def test_plain_lines_say_the_same_when_it_is_not_a_terminal(tmp_path: Path, monk
             tmp_path,
             options=Options(valid=VALID, evaluations=1),
             notify=notify,
-            spent=lambda n: n / 10,
+            spent=lambda n, _: n / 10,
         )
     lines = said.getvalue().splitlines()
     assert [line.split(",")[0] for line in lines] == ["mail: step 3/6 (public)", "mail: step 6/6 (private)"]

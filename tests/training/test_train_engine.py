@@ -116,7 +116,7 @@ def test_rate_and_noise_accounted_are_those_that_run() -> None:
 def test_the_ledger_has_one_line_a_step_and_metrics_say_nothing_about_private_batches(tmp_path: Path) -> None:
     p = plan(public(3), private(rate=0.001, steps=4))  # nearly every draw is empty
     seen: list[Progress] = []
-    run(p, tmp_path, notify=seen.append, spent=lambda done: done / 10)
+    run(p, tmp_path, notify=seen.append, spent=lambda done, _: done / 10)
     assert Ledger.read(tmp_path / "ledger.jsonl").counts() == p.events()
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
     steps = [row for row in rows if row["kind"] == "step"]
@@ -183,7 +183,7 @@ def test_tensorboard_holds_the_numbers_of_the_metrics_and_no_private_time(tmp_pa
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     p = plan(public(3), private(steps=4), repeat=2)
-    run(p, tmp_path, options=Options(valid=VALID, tensorboard=True), spent=lambda done: done / 10)
+    run(p, tmp_path, options=Options(valid=VALID, tensorboard=True), spent=lambda done, _: done / 10)
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]

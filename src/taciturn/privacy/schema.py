@@ -27,8 +27,13 @@ EVENT = {
 }
 STEPS = {
     "type": "object",
-    "properties": {"phase": {"type": "string"}, "event": EVENT, "steps": {"type": "integer", "minimum": 0}},
-    "required": ["phase", "event", "steps"],
+    "properties": {
+        "phase": {"type": "string"},
+        "event": EVENT,
+        "steps": {"type": "integer", "minimum": 0, "description": "all that were done, and are paid"},
+        "lost": {"type": "integer", "minimum": 0, "description": "those of them that the model went on without"},
+    },
+    "required": ["phase", "event", "lost", "steps"],
     "additionalProperties": False,
 }
 
