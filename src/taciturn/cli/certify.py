@@ -62,6 +62,8 @@ def certify(
         for words in certificate.words:
             out.print(f"• {words}", soft_wrap=True)
         out.print(str(certificate.other_runs["words"]), soft_wrap=True)
+    if lost := sum(row["lost"] for row in certificate.ledger_steps if row["event"]["event"] != "non-private"):
+        talk.print(f"{lost} noised steps were done, lost at a stop and done anew: each ε above pays for both")
     most = certificate.evidence.get("records_per_user") or 1
     if most > 1 and not any(g.notion in ("user-dp", "uedp") for g in certificate.statements()):
         talk.print(f"one user has up to {most} records: for a promise about users, train with user_dp or uedp")
