@@ -102,7 +102,7 @@ def test_exposure_bound_of_one_run_holds_when_delta_falls_on_all_canaries() -> N
     which the form for independent runs would claim ε > 6; Markov's claims nothing."""
     n, size, rank = 10, 10**6, 1000
     assert eps_lower_exposure(n, n, rank, size, 0.05) > 6
-    assert eps_lower_exposure_once(n, n, rank, size, 0.04) == pytest.approx(math.log(0.01 * 1000))
+    assert eps_lower_exposure_once(n, n, rank, size, 0.04) == pytest.approx(math.log(0.01 * (size - n + 1) / rank))
     assert eps_lower_exposure_once(n, n, rank, size, 0.05) == 0.0
     assert eps_lower_exposure_once(n, n, rank, size, 0.0) < eps_lower_exposure(n, n, rank, size, 0.0)
     assert eps_lower_exposure_once(0, n, rank, size) == 0.0

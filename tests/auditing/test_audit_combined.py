@@ -121,7 +121,8 @@ def test_many_small_leaks_are_seen_by_fisher() -> None:
 def test_fisher_is_the_gamma_tail() -> None:
     rng = np.random.default_rng(0)
     ranks = rng.integers(1, 10**6, 12).astype(float)
-    assert nulls.fisher_p(ranks / 10**6) == pytest.approx(nulls.exposure_sum_p(ranks, 10**6))
+    assert nulls.fisher_p(ranks / 10**6) == pytest.approx(nulls.exposure_sum_p(ranks, 10**6), rel=1e-3)
+    assert nulls.fisher_p(ranks / 10**6) < nulls.exposure_sum_p(ranks, 10**6)  # distinct ranks cost 66 in 10⁶
     assert nulls.exposure_max_mean_large(7) == pytest.approx(nulls.exposure_max_mean(7, 10**6), abs=1e-4)
 
 

@@ -276,7 +276,7 @@ def test_exposure_of_a_model_that_never_saw_anything() -> None:
     tokenizer = byte_tokenizer()
     finding = exposure(lstm(len(tokenizer)), tokenizer, "my id: {}", draw(Template("x {}", length=4), 10, 0))
     assert finding.verdict == "no leak found"
-    assert finding.score <= finding.null["p95"] == pytest.approx(7.61, abs=0.01)
+    assert finding.score <= finding.null["p95"] == pytest.approx(7.59, abs=0.01)  # rank 52; 7.61 for large |R|
     assert finding.detail["eps_lower"] == 0.0
     assert len(finding.detail["exposures"]) == len(finding.detail["control_exposures"]) == 10
 

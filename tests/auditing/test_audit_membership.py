@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -137,7 +138,7 @@ def test_group_scores_are_sums_over_disjoint_groups() -> None:
     nll, count = score(model, TOKENIZER, a)
     seen = {}
 
-    def keep(_: str, attacks: Any, *__: Any) -> None:
+    def keep(_: str, attacks: Any, *__: Any, **___: Any) -> None:
         seen.update(attacks)
 
     original, module.told = module.told, keep
@@ -164,7 +165,13 @@ def test_audit_runs_what_was_asked(tmp_path) -> None:
     assert [f.attack for f in findings] == ["exposure", "membership"]
     assert [f.verdict for f in findings] == ["leak", "leak"]
     direct = audit((toy.model, toy.tokenizer), ["exposure"], canaries=planted)
-    assert direct[0].to_json() == findings[0].to_json()
+    assert (findings[0].detail["comparisons"], direct[0].detail["comparisons"]) == (2, 1)
+    assert findings[1].null["p_holm"] == pytest.approx(2 * findings[1].null["p"])  # the smaller p-value of two
+    kept = [
+        replace(f, null={**f.null, "p_holm": 0.0}, detail={**f.detail, "comparisons": 0}).to_json()
+        for f in (direct[0], findings[0])
+    ]
+    assert kept[0] == kept[1]
 
 
 @pytest.mark.parametrize(

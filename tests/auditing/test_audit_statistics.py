@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import math
-from itertools import product
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
+from scipy.stats import mannwhitneyu
 
 from taciturn.auditing import nulls
 from taciturn.auditing.bounds import clopper_pearson, eps_lower, eps_lower_exposure
@@ -35,7 +36,7 @@ def test_shared_reference_values(shared) -> None:
 
 @pytest.mark.parametrize(("n", "size"), [(1, 5), (2, 6), (3, 4)])
 def test_exposure_null_against_all_outcomes(n: int, size: int) -> None:
-    best = np.array([max(math.log2(size / r) for r in ranks) for ranks in product(range(1, size + 1), repeat=n)])
+    best = np.array([max(math.log2(size / r) for r in ranks) for ranks in permutations(range(1, size + 1), n)])
     assert nulls.exposure_max_mean(n, size) == pytest.approx(best.mean())
     for rank in range(1, size + 1):
         assert nulls.exposure_max_p(rank, n, size) == pytest.approx((best >= math.log2(size / rank) - 1e-12).mean())
@@ -43,6 +44,72 @@ def test_exposure_null_against_all_outcomes(n: int, size: int) -> None:
             assert nulls.exposure_tail(math.log2(size / rank), size) == pytest.approx(rank / size)
     if n == 1:
         assert nulls.exposure_mean(size) == pytest.approx(best.mean())
+
+
+@pytest.mark.parametrize(("n", "size"), [(1, 100), (3, 30), (10, 1000), (20, 25)])
+def test_the_95_percent_point_of_distinct_secrets(n: int, size: int) -> None:
+    rank = round(size * 2 ** -nulls.exposure_max_p95(n, size))
+    assert rank == 1 or nulls.exposure_max_p(rank - 1, n, size) <= 0.05 + 1e-12
+    assert nulls.exposure_max_p(rank, n, size) > 0.05
+
+
+def test_p_values_of_distinct_secrets_hold_by_count_of_all_outcomes() -> None:
+    """Taken for independent, the best of 4 of 12 has p = .29 instead of 1/3, and p-values under a level come too often."""
+    size, n = 12, 4
+    outcomes = [np.array(ranks, float) for ranks in combinations(range(1, size + 1), n)]
+    assert nulls.exposure_max_p(1, n, size) == pytest.approx(1 / 3)
+    for law in (
+        lambda r: nulls.exposure_max_p(r.min(), n, size),
+        lambda r: nulls.exposure_sum_p(r, size),
+        lambda r: nulls.exposure_min_p(r.min() / size, {size: n}),
+    ):
+        p = np.array([law(ranks) for ranks in outcomes])
+        for level in (0.01, 0.05, 0.2, 0.34, 0.5, 0.8):
+            assert (p <= level).mean() <= level + 1e-12
+
+
+def test_the_bound_from_exposure_knows_that_secrets_are_distinct() -> None:
+    """A model that says nothing, 50 of 100 planted: given 49 others, one is in the top half with 50/51 at most."""
+    assert eps_lower_exposure(50, 50, 50, 100) == pytest.approx(max(math.log(0.05 ** (1 / 50) * 51 / 50), 0.0))
+
+
+@settings(max_examples=60)
+@given(
+    arrays(np.float64, st.integers(1, 4), elements=st.integers(0, 3).map(float)),
+    arrays(np.float64, st.integers(1, 4), elements=st.integers(0, 3).map(float)),
+)
+def test_the_rank_sum_null_counts_every_labelling(members: np.ndarray, nonmembers: np.ndarray) -> None:
+    both, n1 = np.concatenate([members, nonmembers]), len(members)
+
+    def auc(chosen: tuple[int, ...]) -> float:
+        rest = both[[i for i in range(len(both)) if i not in chosen]]
+        mine = both[list(chosen), None]
+        return float((mine > rest).mean() + (mine == rest).mean() / 2)
+
+    aucs = np.array([auc(chosen) for chosen in combinations(range(len(both)), n1)])
+    p, p95 = nulls.auc_null(members, nonmembers)
+    assert p == pytest.approx((aucs >= auc(tuple(range(n1))) - 1e-9).mean())
+    assert (aucs <= p95 + 1e-9).mean() >= 0.95
+    assert (aucs <= p95 - 1e-6).mean() < 0.95
+    assert p95 <= 1.0
+
+
+def test_the_rank_sum_null_is_scipys_without_ties_and_becomes_the_normal_one() -> None:
+    rng = np.random.default_rng(4)
+    for n1, n0 in ((3, 5), (20, 30), (50, 50)):
+        a, b = rng.normal(0.3, 1, n1), rng.normal(size=n0)
+        exact = mannwhitneyu(a, b, alternative="greater", method="exact").pvalue
+        assert nulls.auc_null(a, b)[0] == pytest.approx(exact, rel=1e-9)
+    a, b = rng.normal(0.3, 1, 60), rng.normal(size=60)
+    p, p95 = nulls.auc_null(a, b)
+    assert p == pytest.approx(mannwhitneyu(a, b, alternative="greater", method="exact").pvalue, rel=0.05)
+    assert p95 == pytest.approx(0.5 + 1.6449 * nulls.auc_sd(60, 60))
+
+
+def test_no_null_lies_above_what_a_score_can_be() -> None:
+    two = np.array([0.0, 1.0])
+    assert nulls.auc_null(two + 2, two) == (pytest.approx(1 / 6), 1.0)
+    assert nulls.split_accuracy_p95(1, 1) == 1.0
 
 
 def test_the_95_percent_point_has_p_of_5_percent() -> None:

@@ -12,8 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tiny import DATA, SGD, TOKENIZER, VALID, model, plan, weights
 
+from taciturn.mechanisms import user_dp
 from taciturn.models.loss import collate, record_losses
-from taciturn.models.tokens import mask_id, packed
+from taciturn.models.tokens import encode_all, mask_id, packed
+from taciturn.screening import policy, screen
+from taciturn.text.document import Document
+from taciturn.text.readers import Corpus
 from taciturn.training.clipping import clipped_units, passes
 from taciturn.training.engine import Options, fit
 from taciturn.training.grouping import by_user, by_user_entity, mentions
@@ -29,6 +33,7 @@ from taciturn.training.units import Units, grouped, of_lists
 from taciturn.training.work import Work, scored
 
 MASK_ID = mask_id(TOKENIZER)
+TEXT = "the quick brown fox"
 USERS = [f"u{i % 4}" if i % 6 else None for i in range(len(DATA))]
 NAMES = [[f"e{j}" for j in range(3) if (i >> j) % 2] for i in range(len(DATA))]
 MENTIONS = mentions(USERS, NAMES)
@@ -119,7 +124,11 @@ def test_a_noised_step_over_units_divides_by_the_expected_number_and_not_by_the_
 def test_local_updates_are_what_plain_sgd_moves_clipped_and_weighted() -> None:
     m = model().eval()
     rule = LocalUpdates(0.02, 0.0, lr=0.5, batch_size=3, epochs=2)
-    users = replace(by_user(MENTIONS), worth=np.linspace(0.2, 1.0, len(by_user(MENTIONS)), dtype=np.float32))
+    users = replace(
+        by_user(MENTIONS),
+        weights=np.ones(len(MENTIONS), np.float32),
+        worth=np.linspace(0.2, 1.0, len(by_user(MENTIONS)), dtype=np.float32),
+    )
     step = Step(4, phase(Poisson(0.5), rule, len(users), "user"), 4, 0)
     before = weights(m).clone()
     local_gradient(m, DATA, users.take(np.array([0, 3])), MASK_ID, Work(), step, SecretSource(1), 0)
@@ -135,7 +144,7 @@ def test_local_updates_are_what_plain_sgd_moves_clipped_and_weighted() -> None:
                 m.zero_grad()
                 batch = collate(DATA, rows[order[i : i + 3]], MASK_ID)
                 losses = record_losses(m, batch) / scored(batch).clamp_min(1.0)
-                (losses.mean() * float(users.weights[users.offsets[user]])).backward()
+                losses.mean().backward()
                 with torch.no_grad():
                     for p in m.parameters():
                         p -= 0.5 * p.grad
@@ -144,6 +153,26 @@ def test_local_updates_are_what_plain_sgd_moves_clipped_and_weighted() -> None:
         total += moved * float(users.worth[user]) * min(1.0, 0.02 / float(moved.norm()))
     torch.nn.utils.vector_to_parameters(before.clone(), m.parameters())
     assert torch.allclose(found, total / (0.5 * len(users)), rtol=1e-3, atol=1e-7)
+
+
+def test_a_user_with_many_records_learns_from_each_batch_as_much_as_one_with_few() -> None:
+    """user_dp itself: eight copies of one record, in one batch, move a copy of the model as one does (McMahan et al. 2018,
+    Algorithm 1, has the mean over the batch; divided by the user's records as well it would be an eighth)."""
+    documents = [Document(str(i), TEXT, "many" if i else "one") for i in range(9)]
+    everything = policy("all-private")
+    screened = screen(Corpus.from_documents(documents), everything, everything, unit="document", dedup="none")
+    users = user_dp.units(screened, user_dp.Config(noise_multiplier=1.0, local=user_dp.Local()))["private"]
+    assert sorted(users.counts.tolist()) == [1, 8]
+    assert user_dp.units(screened, user_dp.Config(noise_multiplier=1.0))["private"].weights.max() < 1.01
+    data = encode_all(TOKENIZER, [TEXT] * 9)
+    rule, m = LocalUpdates(1e6, 0.0, lr=0.5, batch_size=16, epochs=1), model().eval()
+    step = Step(0, phase(Poisson(0.5), rule, 2, "user"), 0, 0)
+    moved = []
+    for user in range(2):
+        local_gradient(m, data, users.take(np.array([user])), MASK_ID, Work(), step, SecretSource(1))
+        moved.append(torch.cat([p.grad.flatten() for p in m.parameters() if p.grad is not None]))
+    assert float(moved[0].norm()) > 1e-4
+    assert torch.allclose(moved[0], moved[1], rtol=1e-3, atol=1e-7)
 
 
 # Each of these frequencies is within 4 sd of its rate; a true rate fails one of the ~60 checks with probability < 4e-3,

@@ -42,11 +42,11 @@ def eps_lower(
 def eps_lower_exposure(hits: int, n: int, rank: int, size: int, delta: float = 0.0, confidence: float = 0.95) -> float:
     """Lower bound on ε from canaries: ``hits`` of ``n`` secrets ranked at most ``rank``, fixed in advance, of ``size``.
 
-    log((TPR_L − δ)·|R|/rank). Secrets are drawn uniformly, so given the model and the other secrets each is in the top
-    ``rank`` with probability at most e^ε·rank/|R|: for δ = 0 one run with n canaries is enough. With δ > 0 the n must
-    come from independent runs; for one run with δ > 0 there is :func:`eps_lower_exposure_once`.
+    log((TPR_L − δ)·(|R| − n + 1)/rank). Secrets are drawn uniformly and distinct, so given the model and the other secrets
+    each is in the top ``rank`` with probability at most e^ε·rank/(|R| − n + 1): for δ = 0 one run with n canaries is enough.
+    With δ > 0 the n must come from independent runs; for one run with δ > 0 there is :func:`eps_lower_exposure_once`.
     """
-    return _log_ratio(_lower(hits, n, 1 - confidence) - delta, rank / size)
+    return _log_ratio(_lower(hits, n, 1 - confidence) - delta, rank / (size - n + 1))
 
 
 def eps_lower_exposure_once(
@@ -54,13 +54,13 @@ def eps_lower_exposure_once(
 ) -> float:
     """The same from one run, for any δ: what δ allows may fall on all canaries of a run together.
 
-    Under (ε, δ) the mean number of hits is at most n·(e^ε·rank/|R| + δ), so by Markov's inequality ``hits`` or more have
-    probability at most n/hits times that: ε ≥ log(((1 − confidence)·hits/n − δ)·|R|/rank).
+    Under (ε, δ) the mean number of hits is at most n·(e^ε·rank/(|R| − n + 1) + δ), so by Markov's inequality ``hits`` or
+    more have probability at most n/hits times that: ε ≥ log(((1 − confidence)·hits/n − δ)·(|R| − n + 1)/rank).
 
     >>> round(eps_lower_exposure_once(10, 10, 1000, 10**6, 8e-5), 3)
     3.91
     """
-    return _log_ratio((1 - confidence) * hits / n - delta, rank / size)
+    return _log_ratio((1 - confidence) * hits / n - delta, rank / (size - n + 1))
 
 
 def _lower(hits: int, n: int, alpha: float) -> float:

@@ -5,6 +5,8 @@ A planting is a template with its secrets. Plantings of one template share one e
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -67,7 +69,7 @@ def combined(findings: Sequence[Finding]) -> Finding:
     p_values = np.concatenate([finding.detail["p_values"] for finding in findings])
     bits = np.concatenate([finding.detail["exposures"] for finding in findings])
     control = np.concatenate([finding.detail["control_exposures"] for finding in findings])
-    p_max, p_fisher = nulls.exposure_min_p(p_values), nulls.fisher_p(p_values)
+    p_max, p_fisher = _combined_p(findings)
     p = min(1.0, 2 * min(p_max, p_fisher))
     problems = list(dict.fromkeys(n for finding in findings for n in finding.notes if "control failed" in n))
     n = len(p_values)
@@ -123,12 +125,23 @@ def _by_kind(findings: Sequence[Finding]) -> dict[str, dict[str, Any]]:
     for kind in dict.fromkeys(str(finding.detail["kind"]) for finding in findings):
         some = [finding for finding in findings if finding.detail["kind"] == kind]
         bits = np.concatenate([finding.detail["exposures"] for finding in some])
-        p_values = np.concatenate([finding.detail["p_values"] for finding in some])
+        p_max, p_fisher = _combined_p(some)
         out[kind or "not said"] = {
             "canaries": len(bits),
             "max": float(bits.max()),
             "mean": float(bits.mean()),
-            "p": nulls.exposure_min_p(p_values),
-            "p_fisher": nulls.fisher_p(p_values),
+            "p": p_max,
+            "p_fisher": p_fisher,
         }
     return out
+
+
+def _combined_p(findings: Sequence[Finding]) -> tuple[float, float]:
+    """p-values of the highest exposure and of all together (Fisher). Secrets of one template are distinct."""
+    p_values = np.concatenate([finding.detail["p_values"] for finding in findings])
+    canaries = Counter[int]()
+    for finding in findings:
+        canaries[finding.detail["candidates"]] += len(finding.detail["p_values"])
+    distinct = math.prod(nulls.all_distinct(n, size) for size, n in canaries.items())
+    p_fisher = min(1.0, nulls.fisher_p(p_values) / distinct) if distinct else 1.0
+    return nulls.exposure_min_p(float(p_values.min()), canaries), p_fisher

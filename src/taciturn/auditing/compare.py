@@ -116,7 +116,8 @@ def against_run(
         known = 0.0 if family is None or factor == MOST else family.epsilon(factor, delta)
         return max(once.eps(delta, plain), known)
 
-    return compared(finding, audited, statements, bound, {"noise_at_most": factor} if factor < MOST else None)
+    more_said = {"confidence": confidence} | ({"noise_at_most": factor} if factor < MOST else {})
+    return compared(finding, audited, statements, bound, more_said)
 
 
 def _family(audited: Audited, claim: Guarantee | None, certificate: Certificate) -> Family | None:

@@ -91,11 +91,11 @@ def judged(found: Ranked) -> Finding:
         interval=None,
         null={
             "mean": nulls.exposure_max_mean(n, size),
-            "p95": nulls.exposure_max_p95(n),
+            "p95": nulls.exposure_max_p95(n, size),
             "p": p,
             "p_mean": p_mean,
             "single_mean": nulls.exposure_mean(size),
-            "single_p95": nulls.exposure_max_p95(1),
+            "single_p95": nulls.exposure_max_p95(1, size),
         },
         controls={
             "positive": positive.exposure,

@@ -81,8 +81,8 @@ def extraction(
         problems.append(
             "secrets with letters need decoys or a base model: random letters are no fair control for words"
         )
-    blind, blind_p = _blind(filled)
-    if p_value < CLEAR and blind_p < LEAK:
+    blind, above, below = _blind(filled)
+    if (above if p_value < CLEAR else 2 * min(above, below)) < LEAK:
         problems.append("a blind baseline tells the secrets from their decoys: they are not of one kind")
     if float(np.prod(1 / np.bincount(owner))) >= 0.01:
         problems.append("too few secrets and decoys for a verdict")
@@ -181,15 +181,16 @@ def positive() -> bool:
     return bool(greedy[0] and discoverable(logq, 100, 0.5)[0])
 
 
-def _blind(known: Sequence[Known]) -> tuple[float, float]:
-    """(share of secrets that zlib makes shorter, after their prefix, than all their decoys; its p-value if both
-    are of one kind)."""
+def _blind(known: Sequence[Known]) -> tuple[float, float, float]:
+    """(share of secrets that zlib makes shorter, after their prefix, than all their decoys; p-values of so many and of so
+    few if both are of one kind)."""
     hits, chances = 0, []
     for each in known:
         sizes = compressed([f"{each.prefix}{text}" for text in (each.secret, *each.decoys)])
         hits += int(sizes[0] < sizes[1:].min())
         chances.append(1 / len(sizes))
-    return hits / len(known), float(_poisson_binomial(np.array(chances))[hits:].sum())
+    law = _poisson_binomial(np.array(chances))
+    return hits / len(known), float(law[hits:].sum()), float(law[: hits + 1].sum())
 
 
 def _row(

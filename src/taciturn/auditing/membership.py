@@ -3,7 +3,8 @@
 The verdict is of one score, named before: the loss, or its difference to reference models. The other scores of
 ``taciturn.auditing.scores`` stand in a table beside it. Members and non-members must come from one random split or one
 generator, else the attack measures the difference between two sources: the blind baselines, which never see the model,
-are there to show that.
+are there to show that. Non-members that are near-copies of members hide a leak: their share is measured, and above a fifth
+an attack that finds nothing is inconclusive.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from taciturn.auditing.blind import blind_scores
 from taciturn.auditing.controls import overfitted, positive_control
 from taciturn.auditing.finding import Finding
+from taciturn.auditing.overlap import near_copies, overlap
 from taciturn.auditing.roc import best_threshold, delong
 from taciturn.auditing.scores import Model, membership_scores
 from taciturn.auditing.told import Pair, told
@@ -51,7 +53,9 @@ def membership(
     """
     inside, outside = distinct(members, nonmembers)
     records = _scores((model, tokenizer), _references(reference, references, score), population, inside, outside)
-    return told("membership", records, blind_scores(inside, outside, seed), _control(), seed, score)
+    alike = overlap(inside, outside)
+    blind = blind_scores(inside, outside, seed)
+    return told("membership", records, blind, _control(), seed, score, {"overlap": alike}, weak=near_copies(alike))
 
 
 def group_membership(
@@ -98,8 +102,9 @@ def group_membership(
         "auc": float(delong(paper[0][None], paper[1][None])[0][0]),
         "accuracy_same_set": best_threshold(*paper)[1],
     }
-    extra = {"group_size": group_size, "overlapping": overlapping}
-    return told("group-membership", groups, blind, _control(), seed, score, extra)
+    alike = overlap(inside, outside)
+    extra = {"group_size": group_size, "overlapping": overlapping, "overlap": alike}
+    return told("group-membership", groups, blind, _control(), seed, score, extra, weak=near_copies(alike))
 
 
 def _references(reference: Model | None, references: Sequence[Model], score: str) -> list[Model]:

@@ -15,7 +15,7 @@ from taciturn.auditing.finding import CLEAR, LEAK, Finding, judge
 LEAST = 20
 """Fewest values on each side for a verdict."""
 
-BLIND = "a blind baseline tells the values of the training text as well: the two sides differ without any model"
+BLIND = "a blind baseline tells the values of one side better: the two sides differ without any model"
 
 
 def two_sides(
@@ -40,7 +40,11 @@ def _beside(found: Finding, blind: Sequence[Sequence[bool]]) -> Finding:
     """The finding with its blind baseline: if that tells members' values better than others' too, the sides differ."""
     (hits, n), (unseen, m) = ((sum(side), len(side)) for side in blind)
     controls = {**found.controls, "blind": hits / n, "blind_unseen": unseen / m}
-    if found.null["p"] >= CLEAR or float(hypergeom.sf(hits - 1, n + m, hits + unseen, n)) >= LEAK:
+    above = float(hypergeom.sf(hits - 1, n + m, hits + unseen, n))
+    below = float(hypergeom.cdf(hits, n + m, hits + unseen, n))
+    # Where members' values are easier told blind, an attack may seem to work; where either side's are, it may seem not to.
+    doubted = above < LEAK if found.null["p"] < CLEAR else 2 * min(above, below) < LEAK
+    if not doubted:
         return replace(found, controls=controls)
     return replace(found, controls=controls, verdict="inconclusive", notes=(*found.notes, BLIND))
 

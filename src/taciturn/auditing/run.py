@@ -21,6 +21,7 @@ from taciturn.auditing.personal import Finder, Masked, gold, tagged
 from taciturn.auditing.pii import pii_extraction, pii_inference, pii_reconstruction
 from taciturn.auditing.scores import Model
 from taciturn.auditing.search import MOST_MINUTES, Notify, Search
+from taciturn.auditing.several import ALPHA, shared
 from taciturn.errors import UsageError, nearest
 from taciturn.models.hf import load_exported
 from taciturn.privacy.certificate import CERTIFICATE, Certificate
@@ -89,7 +90,8 @@ def audit(
     extraction (100) and of each attack on personal data. probability: p of extraction.
 
     Where a certificate lies beside the model, a lower bound on ε (exposure, membership, gradient) is compared with its ε of
-    the same notion, relation and unit. Raises UsageError for an unknown attack or a missing input.
+    the same notion, relation and unit. All comparisons of an audit share one error: see :mod:`taciturn.auditing.several`.
+    Raises UsageError for an unknown attack or a missing input.
     """
     _check(attacks, canaries, secrets, members, nonmembers, policy)
     model, tokenizer = _load(run)
@@ -100,6 +102,8 @@ def audit(
     statements = None if certificate is None else certificate.statements()
     plantings = _plantings(canaries)
     inside, outside = _texts(members), _texts(nonmembers)
+    bounds = len(plantings) * attacks.count("exposure") + sum(attacks.count(each) for each in MEMBERSHIP)
+    confidence = 1 - ALPHA / max(bounds, 1)
     member: dict[str, Any] = {"references": others, "population": population, "score": score, "seed": seed}
     drawn: dict[str, Any] = {"base": before, "decoding": decoding, "seed": seed}
     tags: dict[str, Any] = dict(drawn)
@@ -114,20 +118,21 @@ def audit(
     def exposed() -> list[Finding]:
         how: dict[str, Any] = {"search": search, "candidates": candidates, "most_minutes": most_minutes}
         found = exposures(model, tokenizer, plantings, seed=seed, notify=notify, **how)
-        told = [_exposed(each, planted, copies, statements) for each, planted in zip(found, plantings, strict=False)]
+        pairs = zip(found, plantings, strict=False)
+        told = [_exposed(each, planted, copies, statements, confidence) for each, planted in pairs]
         return [*told, *found[len(plantings) :]]
 
     def attacked(attack: str) -> Finding:
         match attack:
             case "membership":
-                return _told(membership(model, tokenizer, inside, outside, **member), 1, coins, certificate)
+                return _told(membership(model, tokenizer, inside, outside, **member), 1, coins, certificate, confidence)
             case "group-membership":
                 found = group_membership(model, tokenizer, inside, outside, group_size=group_size, **member)
-                return _told(found, group_size, coins, certificate)
+                return _told(found, group_size, coins, certificate, confidence)
             case "gradient":
                 first, how = _began(run, before)
                 found = gradient_membership(model, tokenizer, inside, outside, base=first, seed=seed, **how)
-                return _told(found, 1, coins, certificate)
+                return _told(found, 1, coins, certificate, confidence)
             case "extraction":
                 known = read_known(Path(secrets)) if isinstance(secrets, str | Path) else list(secrets or ())
                 known += [each for planted in plantings for each in of_canaries(planted, seed)]
@@ -139,7 +144,7 @@ def audit(
                 run_it = pii_extraction if attack == "pii-extraction" else pii_reconstruction
                 return run_it(model, tokenizer, spans(members), spans(nonmembers), finder, **tags)
 
-    return [f for attack in attacks for f in (exposed() if attack == "exposure" else [attacked(attack)])]
+    return shared([f for attack in attacks for f in (exposed() if attack == "exposure" else [attacked(attack)])])
 
 
 def _check(attacks: Sequence[str], canaries: Any, secrets: Any, members: Any, nonmembers: Any, policy: Any) -> None:
@@ -178,22 +183,31 @@ def _plantings(canaries: Planted | Sequence[Planted] | str | Path | None) -> Seq
     return read_plantings(Path(canaries)) if isinstance(canaries, str | Path) else canaries
 
 
-def _exposed(found: Finding, planted: Planted, copies: int | None, statements: list[Guarantee] | None) -> Finding:
+def _exposed(
+    found: Finding, planted: Planted, copies: int | None, statements: list[Guarantee] | None, confidence: float
+) -> Finding:
     """Canaries audit the secret of as many records as hold one: a substitution."""
     if statements is None:
         return found
     hits, n, rank = found.detail["hits"], len(planted.secrets), found.detail["hit_rank"]
     size = found.detail["candidates"]
     audited = Audited("confidentiality", "substitution", copies or planted.copies)
-    return compared(found, audited, statements, lambda delta: eps_lower_exposure_once(hits, n, rank, size, delta))
+    return compared(
+        found,
+        audited,
+        statements,
+        lambda delta: eps_lower_exposure_once(hits, n, rank, size, delta, confidence),
+        {"confidence": confidence},
+    )
 
 
-def _told(found: Finding, size: int, coins: Coins, certificate: Certificate | None) -> Finding:
+def _told(found: Finding, size: int, coins: Coins, certificate: Certificate | None, confidence: float) -> Finding:
     """Members and non-members of one random split audit what the coins decided, or groups of it."""
     if certificate is None:
         return found
     notion, relation = AUDITED[coins]
-    return against_run(found, Audited(notion, relation, size), certificate, OneRun.from_json(found.detail["one_run"]))
+    guesses = OneRun.from_json(found.detail["one_run"])
+    return against_run(found, Audited(notion, relation, size), certificate, guesses, confidence)
 
 
 def _began(run: Source, base: Model | None) -> tuple[Model, dict[str, float]]:

@@ -11,7 +11,7 @@ from taciturn.auditing import nulls
 from taciturn.auditing.blind import blind_sd
 from taciturn.auditing.finding import Finding, judge
 from taciturn.auditing.onerun import SHARES, one_run
-from taciturn.auditing.roc import auc_interval, auc_p, best_threshold, delong, held_out, roc, shuffled_auc, tpr_at_fpr
+from taciturn.auditing.roc import auc_interval, best_threshold, delong, held_out, roc, shuffled_auc, tpr_at_fpr
 from taciturn.auditing.scores import Scores
 
 LEAST = 20
@@ -30,18 +30,20 @@ def told(
     score: str = "loss",
     extra: Mapping[str, Any] | None = None,
     shares: Sequence[float] = SHARES,
+    weak: Sequence[str] = (),
 ) -> Finding:
     """Statistics of the scores. The verdict is of ``score`` alone; the others' best p-value, times their number, is told.
 
     control: AUC of each score where the answer is known, "" that of the attack as a whole. shares: of the guesses of the
-    one-run bound.
+    one-run bound. weak: why an attack that finds nothing would have shown nothing.
     """
     attacks = {score: attacks[score], **attacks}
     everything = [*attacks.values(), *blind.values()]
     inside, outside = (np.stack([pair[side] for pair in everything]) for side in (0, 1))
     n1, n0 = inside.shape[1], outside.shape[1]
     auc, covariance = delong(inside, outside)
-    p_values = [auc_p(a, n1, n0) for a in auc[: len(attacks)]]
+    tails = [nulls.auc_null(inside[i], outside[i]) for i in range(len(attacks))]
+    p_values = [p for p, _ in tails]
     p, p_any = p_values[0], min(1.0, len(attacks) * min(p_values))
     blind_z, blind_auc, gap, gap_sd = _against_blind(auc, covariance, len(attacks), list(blind), n1, n0)
     rng = np.random.default_rng(seed)
@@ -57,6 +59,14 @@ def told(
         problems.append("the negative control failed: shuffled labels are told apart")
     if min(p, p_any) < 0.05 and blind_z > 2.807 and gap < 1.96 * gap_sd:  # 2.807 sd: p = .005 on two sides
         problems.append("a blind baseline does as well: members and non-members differ without any model")
+    elif blind_z > 2.807:
+        weak = [
+            *weak,
+            "a blind baseline tells members from non-members, or the other way round: they differ without any model",
+        ]
+    verdict = judge(p, problems)
+    if verdict == "no leak found" and weak:
+        verdict, problems = "inconclusive", [*problems, *weak]
     same_mean, same_p95 = nulls.same_set_accuracy(n1, n0)
     fpr, tpr = roc(inside[0], outside[0])
     halves = rng.permutation(n1), rng.permutation(n0)
@@ -80,7 +90,7 @@ def told(
         interval=table[score]["interval"],
         null={
             "mean": 0.5,
-            "p95": 0.5 + 1.6449 * nulls.auc_sd(n1, n0),
+            "p95": tails[0][1],
             "p": p,
             "p_any": p_any,
             "accuracy_p95": nulls.split_accuracy_p95(n1 - n1 // 2, n0 - n0 // 2),
@@ -88,7 +98,7 @@ def told(
             "accuracy_same_set_p95": same_p95,
         },
         controls={"positive": positive, "negative": shuffled, "blind": blind_auc},
-        verdict=judge(p, problems),
+        verdict=verdict,
         detail={
             "members": n1,
             "nonmembers": n0,

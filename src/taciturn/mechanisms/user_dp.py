@@ -8,7 +8,9 @@ by (DP-FedAvg); without, it is the gradient of the mean loss of its records (DP-
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
 from pydantic import Field
 
 from taciturn.errors import UsageError
@@ -69,9 +71,12 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
 
 
 def units(screened: ScreenedCorpus, config: Config) -> dict[str, Units]:
-    """Whose each record is; one of which nobody knows it counts as a user's only one."""
-    del config
-    return {"private": by_user(mentions_in(screened, entities=False))}
+    """Whose each record is; one of which nobody knows it counts as a user's only one. A gradient is of the mean loss of a
+    user's records; of a local update every batch is, so there a record weighs 1 (McMahan et al. 2018, Algorithm 1)."""
+    found = by_user(mentions_in(screened, entities=False))
+    if config.local is not None:
+        found = replace(found, weights=np.ones_like(found.weights))
+    return {"private": found}
 
 
 def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:

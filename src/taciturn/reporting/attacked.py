@@ -42,7 +42,7 @@ def finding(found: Finding, name: str, slot: int) -> dict[str, Any]:
         "score": found.score,
         "unit_of_score": found.unit_of_score,
         "interval": found.interval,
-        "null": {k: found.null.get(k) for k in ("mean", "p95", "p")},
+        "null": {k: found.null.get(k) for k in ("mean", "p95", "p", "p_holm")},
         "controls": {k: found.controls.get(k) for k in ("positive", "negative", "base")},
         "verdict": found.verdict,
         "notes": list(found.notes),

@@ -84,7 +84,8 @@ def _moved(
     number: int,
     start: dict[nn.Parameter, Tensor],
 ) -> dict[nn.Parameter, Tensor]:
-    """θ − θ_u: what local SGD took away from each parameter. A batch's gradient is the mean of weight · mean loss."""
+    """θ − θ_u: what local SGD took away from each parameter. A batch's gradient is the mean of weight · mean loss: weights
+    are 1, or w_e of UeDP, and never 1 over the rows of the user, which the mean over the batch is there for."""
     weight = dict(zip(user.rows.tolist(), user.weights.tolist(), strict=True))
     for epoch in range(rule.epochs):
         for rows in _batches(user.rows, rule.batch_size, (number, epoch)):
