@@ -143,8 +143,9 @@ class Guarantee:
             return ""
         what = "them" if self.unit.startswith(("all ", "the ")) else "it"
         decides = "this" if self.unit.startswith("whether") else f"whether training saw {what} or masked text instead"
-        rate = f"{100 * told.false_alarms:g} %"
-        return f"; at {rate} false alarms an attack that decides {decides} finds at most {told.share()}"
+        return (
+            f"; at {told.alarms()} false alarms an attack that decides {decides} finds at most {told.share()} of cases"
+        )
 
     def _terms(self) -> str:
         open_ones = [each.text for each in self.assumptions if not each.enforced]

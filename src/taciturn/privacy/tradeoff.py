@@ -135,12 +135,12 @@ def _hull(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
 class TradeOff:
     """What any attack on a claim can do, rounded up.
 
-    mu: μ of Gaussian DP at every δ from ``mu_from_delta`` up (0: the whole curve). detected: the largest share that an
+    mu: μ of Gaussian DP at every δ from ``down_to_delta`` up (0: the whole curve). detected: the largest share that an
     attack finds at the rate ``false_alarms``, from the curve itself, which says less than μ would.
     """
 
     mu: float
-    mu_from_delta: float
+    down_to_delta: float
     false_alarms: float
     detected: float
 
@@ -161,7 +161,7 @@ class TradeOff:
     def to_json(self) -> dict[str, Any]:
         return {
             "mu": "inf" if self.mu == math.inf else self.mu,
-            "mu_from_delta": self.mu_from_delta,
+            "down_to_delta": self.down_to_delta,
             "false_alarms": self.false_alarms,
             "detected": self.detected,
         }
@@ -178,16 +178,24 @@ class TradeOff:
     def label(self) -> str:
         """μ with the δ it reaches down to."""
         number = "∞" if self.mu == math.inf else f"{self.mu:.{DIGITS}g}"
-        return f"μ = {number}" + (f" at every δ from {self.mu_from_delta:.3g} up" if self.mu_from_delta else "")
+        return f"μ = {number}" + (f" at every δ from {_up(self.down_to_delta, 3):g} up" if self.down_to_delta else "")
+
+    def alarms(self) -> str:
+        """``false_alarms`` in per cent."""
+        return f"{100 * self.false_alarms:g} %"
 
     def share(self) -> str:
         """``detected`` in per cent."""
         return f"{100 * self.detected:.3g} %"
 
 
-def _up(value: float) -> float:
-    """The next number of ``DIGITS`` digits; one that is so short already stays (closed forms are exact to a few ulp)."""
+def _up(value: float, digits: int = DIGITS) -> float:
+    """The next number of so many digits; one that is so short already stays (closed forms are exact to a few ulp).
+
+    >>> _up(1.41421356), _up(2.0000000000000004), _up(0.014947, 3), _up(1e-8, 3)
+    (1.415, 2.0, 0.015, 1e-08)
+    """
     if not 0 < value < math.inf:
         return value
-    unit = DIGITS - 1 - math.floor(math.log10(value))
-    return round(math.ceil(value * 10.0**unit * (1 - 1e-13)) / 10.0**unit, max(unit, 0))
+    exponent = math.floor(math.log10(value)) - digits + 1
+    return float(f"{math.ceil(value * 10.0**-exponent * (1 - 1e-13))}e{exponent}")
