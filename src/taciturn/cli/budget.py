@@ -120,6 +120,7 @@ def _cost(
 
     if all(len(each) == 1 for each in given.values()):
         result = what_if.cell({name: each[0] for name, each in given.items()}, relation, delta2, law)
+        result["trade_off"] = what_if.attacks(result).to_json()
         if not quiet:
             _print_one(result)
         return result
@@ -137,6 +138,7 @@ def _cost(
 def _print_one(result: dict[str, Any]) -> None:
     from taciturn.cli.show import out
     from taciturn.privacy.guarantee import round_up
+    from taciturn.privacy.tradeoff import TradeOff
 
     out.print(
         f"ε = {round_up(result['epsilon'], 4)} at δ = {result['delta']:g} ({result['notion']}, {result['relation']}, unit: "
@@ -144,6 +146,8 @@ def _print_one(result: dict[str, Any]) -> None:
         f"T = {result['steps']:,}; {result['accountant']}",
         soft_wrap=True,
     )
+    told = TradeOff.from_json(result["trade_off"])
+    out.print(f"{told.label()}; at {told.alarms()} false alarms an attack finds at most {told.share()}", soft_wrap=True)
     if "bayesian" in result:
         found = result["bayesian"]
         out.print(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from taciturn.privacy.accountant import Profile
     from taciturn.privacy.events import Relation
     from taciturn.privacy.selection import Runs
+    from taciturn.privacy.tradeoff import TradeOff
 
 Values = Mapping[str, Sequence[Any]]
 """The values of each parameter: sigma or epsilon (a target), rate, steps, delta, group, gamma (may be left out), runs (the
@@ -71,6 +72,16 @@ def cell(at: Mapping[str, Any], relation: Relation, delta2: float, law: Law | No
     if runs is not None:
         result["selection"] = _chosen(profile.for_group(k), runs, result)
     return result
+
+
+def attacks(one: Mapping[str, Any]) -> TradeOff:
+    """What any attack can do at one such combination, of what its ε is about."""
+    from taciturn.privacy.accountant import compose
+    from taciturn.privacy.events import PoissonGaussian
+    from taciturn.privacy.tradeoff import TradeOff
+
+    profile = compose({PoissonGaussian(one["rate"], one["sigma"]): one["steps"]}, one["relation"], one["group"])
+    return TradeOff.of(profile.curve(one["delta"]), one["epsilon"], one["delta"])
 
 
 def _chosen(profile: Profile, runs: Runs, single: Mapping[str, Any]) -> dict[str, Any]:

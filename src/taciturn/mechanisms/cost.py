@@ -10,9 +10,11 @@ from types import MappingProxyType
 
 from taciturn.mechanisms.signal import doubts
 from taciturn.privacy.calibrate import SMALLEST
+from taciturn.privacy.claims import cost
 from taciturn.privacy.claims import spent as spent_by
 from taciturn.privacy.events import Event, NonPrivate, Relation
 from taciturn.privacy.guarantee import round_up
+from taciturn.privacy.tradeoff import TradeOff
 from taciturn.training.plan import Plan
 from taciturn.training.terms import SelectiveState
 
@@ -42,11 +44,21 @@ def spent(plan: Plan) -> list[str]:
         epsilon = planned_epsilon(plan, relation)
         said = what.format(k=plan.group)
         number = "∞" if epsilon is None or isinf(epsilon) else f"{epsilon:.3f}"
-        lines.append(f"{relation} ({said}): ε = {number} at δ = {plan.target.delta:g}, unit {_UNITS[unit]}")
+        line = f"{relation} ({said}): ε = {number} at δ = {plan.target.delta:g}, unit {_UNITS[unit]}"
+        lines.append(line + _attacked(plan, relation))
     planned, sigmas = planned_epsilon(plan), [phase.noise for phase in plan.phases if phase.private]
     if plan.target.epsilon is not None and planned is not None:
         lines.append(against_target(plan.target.epsilon, planned, sigmas))
     return [*lines, *doubts(plan)]
+
+
+def _attacked(plan: Plan, relation: Relation) -> str:
+    """The most that an attack finds, where that is less than everything."""
+    found, delta = cost(plan.events(), relation, plan.group, plan.free), plan.target.delta
+    if found is None or delta is None:
+        return ""
+    told = TradeOff.of(found.curve(delta), found.epsilon(delta), delta)
+    return f"; an attack finds at most {told.share()} at {told.alarms()} false alarms" if told.detected < 1 else ""
 
 
 _UNITS = {

@@ -95,13 +95,15 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     assumptions = (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence), COVERED, WHOLE)
     yield settle(
         "confidentiality", ALONE, "substitution", profile.epsilon(evidence.delta), evidence.delta,
-        "residuals (guarantees.md §3.5)", assumptions, evidence, reason=profile.reason, order_matters=True,
+        "residuals (guarantees.md §3.5)", assumptions, evidence,
+        curve=profile.curve, reason=profile.reason, order_matters=True,
     )  # fmt: skip
     if size := evidence.records_per_user:  # each of them goes from a vector to nothing, as a removed record does
         yield settle(
             "group-confidentiality", f"all such secrets of one user in at most {size} records", "substitution",
             profile.for_group(size).epsilon(evidence.delta), evidence.delta, "residuals (guarantees.md §3.5)", assumptions,
-            evidence, detail={"k": float(size)}, reason=profile.reason, order_matters=True,
+            evidence, curve=profile.for_group(size).curve, detail={"k": float(size)}, reason=profile.reason,
+            order_matters=True,
         )  # fmt: skip
     why = "the skeletons of private records are trained on without noise, so a record's presence may show"
     yield from no_record_privacy(evidence, PRIVATE_RECORD, why)

@@ -6,7 +6,7 @@ are record-aligned: every record is trained on by itself, never packed with othe
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
@@ -18,6 +18,7 @@ from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict, existi
 from taciturn.mechanisms.corpus import rows_with_ids, share_of
 from taciturn.privacy.accountant import Profile, accountant_name, compose
 from taciturn.privacy.claims import Phases, added, merged
+from taciturn.privacy.curves import averaged_curve
 from taciturn.privacy.events import Event, NonPrivate, Part, PoissonGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Assumption, Guarantee
@@ -44,6 +45,7 @@ from taciturn.privacy.statements import (
     settle,
 )
 from taciturn.privacy.theorems import averaged, recall_bound
+from taciturn.privacy.tradeoff import Curve
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.plan import Plan, Target
@@ -137,7 +139,8 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     base = (SAMPLED, CONSTANTS, LOCAL, *alignment(evidence))
     yield settle(
         "sdp", DETECTED, "substitution", detected.epsilon(evidence.delta), evidence.delta,
-        "JFT Theorem 1, by substitution (guarantees.md §4.1)", (*base, STABLE), evidence, reason=detected.reason,
+        "JFT Theorem 1, by substitution (guarantees.md §4.1)", (*base, STABLE), evidence,
+        curve=detected.curve, reason=detected.reason,
     )  # fmt: skip
     if size := evidence.records_per_user:
         unit = f"all secrets of one user that the policy detects, in at most {size} records"
@@ -153,7 +156,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
         covered = (*base, COVERED, WHOLE) if plain else base
         yield settle(
             "sdp", MISSED, "substitution", missed.epsilon(evidence.delta), evidence.delta,
-            "both phases composed (guarantees.md §4.1a)", covered, evidence, reason=missed.reason,
+            "both phases composed (guarantees.md §4.1a)", covered, evidence, curve=missed.curve, reason=missed.reason,
         )  # fmt: skip
         for name, size in evidence.groups:
             unit = f"the secrets of group '{name}' in {size} records"
@@ -188,8 +191,15 @@ def _screened(
     )
     return settle(
         "bayesian-confidentiality", SCREENED, "substitution", epsilon, delta,
-        "averaged over what a person left (guarantees.md §4.1b)", (*assumptions, sample), evidence, detail={"gamma": m},
+        "averaged over what a person left (guarantees.md §4.1b)", (*assumptions, sample), evidence,
+        curve=_either(detected, missed, m, evidence.delta), detail={"gamma": m},
     )  # fmt: skip
+
+
+def _either(detected: Profile, missed: Profile, m: float, delta: float) -> Callable[[float], Curve]:
+    """The curve of the average over the miss."""
+    lost = missed.reason is not None
+    return lambda _: averaged_curve(detected.curve(delta), None if lost else missed.curve(delta), m)
 
 
 def _averaged(
@@ -208,7 +218,7 @@ def _averaged(
     yield settle(
         "bayesian-confidentiality", DRAWN_SECRET, "substitution", epsilon, delta,
         "averaged over the miss (guarantees.md §4.1b)", (*assumptions, labelled_sample(evidence, 1)), evidence,
-        detail={"gamma": m}, reason=detected.reason,
+        curve=_either(detected, missed, m, evidence.delta), detail={"gamma": m}, reason=detected.reason,
     )  # fmt: skip
     if first and missed.reason is None and 0 < m < 1 and not faults(evidence) and not evidence.seeded_noise:
         thinned: dict[Event, int] = {

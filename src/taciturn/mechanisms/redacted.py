@@ -9,7 +9,7 @@ from taciturn.mechanisms import sgd
 from taciturn.privacy.claims import Phases
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import DETECTED, LOCAL, MISSED, STABLE, alignment, miss_rates, nothing, settle
+from taciturn.privacy.statements import DETECTED, LOCAL, MISSED, STABLE, alignment, miss_rates, nothing, nowhere, settle
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import Plan, Target
 
@@ -35,7 +35,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     yield settle(
         "confidentiality", DETECTED, "substitution", 0.0, 0.0, "Redaction (guarantees.md §3.1)",
         (STABLE, LOCAL, *alignment(evidence)),
-        evidence, noisy=False, order_matters=True,
+        evidence, curve=nowhere, noisy=False, order_matters=True,
     )  # fmt: skip
     yield nothing(
         "confidentiality", MISSED, "substitution", evidence,

@@ -13,7 +13,7 @@ from pydantic import Field
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import OptimiserConfig, Strict
-from taciturn.privacy.claims import Phases, merged, spent
+from taciturn.privacy.claims import Phases, cost, merged
 from taciturn.privacy.events import SelectiveGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
@@ -30,6 +30,7 @@ from taciturn.privacy.statements import (
     miss_rates,
     no_record_privacy,
     nothing,
+    nowhere,
     settle,
 )
 from taciturn.screening.screened import ScreenedCorpus
@@ -94,7 +95,8 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
 def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     """Every noise composed, the record's coin given away (`privacy/selective.py`); nothing where the policy does not see."""
     counts = merged(phases)
-    epsilon = spent(counts, "substitution", evidence.delta)
+    single = cost(counts, "substitution")
+    epsilon = math.inf if single is None else single.epsilon(evidence.delta)
     detail = {"epsilon_of_redaction": 0.0}
     noises = {event.effective for event in counts if isinstance(event, SelectiveGaussian)}
     if len(noises) == 1:
@@ -103,7 +105,8 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     yield settle(
         "sdp", DETECTED, "substitution", epsilon, evidence.delta,
         "parameter and state noise composed, without amplification (guarantees.md §4.2)",
-        (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence)), evidence, detail=detail, reason=unsure,
+        (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence)), evidence,
+        curve=nowhere if single is None else single.curve, detail=detail, reason=unsure,
     )  # fmt: skip
     steps = [
         Selective(e, n, evidence.records_per_user or 1) for e, n in counts.items() if isinstance(e, SelectiveGaussian)
@@ -113,7 +116,8 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
             "group-confidentiality", f"all secrets of one user that the policy detects, in at most {size} records",
             "substitution", steps[0].epsilon(evidence.delta), evidence.delta,
             "parameter and state noise of k records composed (guarantees.md §4.2)",
-            (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence)), evidence, detail={"k": float(size)}, reason=unsure,
+            (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence)), evidence,
+            curve=steps[0].curve, detail={"k": float(size)}, reason=unsure,
         )  # fmt: skip
     why = "what the policy misses was trained on without noise"
     yield nothing("sdp", MISSED, "substitution", evidence, why, miss_rates(evidence))

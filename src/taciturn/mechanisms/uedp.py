@@ -7,6 +7,7 @@ deletes units, and what it costs is a curve in how many.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Literal
@@ -18,11 +19,11 @@ from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import OptimiserConfig, Strict
 from taciturn.mechanisms.corpus import mentions_in
 from taciturn.privacy.accountant import compose
-from taciturn.privacy.claims import Phases, law_epsilon, merged
+from taciturn.privacy.claims import Phases, law, merged
 from taciturn.privacy.events import TwoLevelGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import CONSTANTS, LOCAL, SAMPLED, UNITS, by_units, settle
+from taciturn.privacy.statements import CONSTANTS, LOCAL, SAMPLED, UNITS, by_units, nowhere, settle
 from taciturn.privacy.theorems import largest_group
 from taciturn.privacy.units import TwoLevel, noise_for
 from taciturn.privacy.units import Units as Curve
@@ -165,14 +166,15 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     counts, about = merged(phases), evidence.units
     two_level = [event for event in counts if isinstance(event, TwoLevelGaussian)]
     if two_level:
-        within = two_level[0]
+        within, run = two_level[0], law(counts)
         unit = (
             f"whether one user and one detected entity were there (at most {within.units_per_user} units of a user, "
             f"{within.users_per_entity} users of an entity, {within.units_per_user_entity} units of both)"
         )
         yield settle(
-            "uedp", unit, "add-remove", law_epsilon(counts, evidence.delta), evidence.delta,
+            "uedp", unit, "add-remove", math.inf if run is None else run.epsilon(evidence.delta), evidence.delta,
             "two-level coins (guarantees.md §4.4)", (SAMPLED, CONSTANTS, LOCAL, UNITS), evidence,
+            curve=nowhere if run is None else run.curve,
         )  # fmt: skip
         return
     profile = compose(counts, "substitution" if evidence.selects else "add-remove")

@@ -24,6 +24,7 @@ from taciturn.privacy import grids
 from taciturn.privacy.events import RELATIONS, Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation
 from taciturn.privacy.grids import COMPOSED, FINEST, ORDERS, SHARP
 from taciturn.privacy.pairs import Grid, discretise, dominating, loss_range
+from taciturn.privacy.tradeoff import NOTHING, POINTS, Curve, floor_of
 
 Counts = tuple[tuple[PoissonGaussian, int], ...]
 
@@ -72,6 +73,22 @@ class Profile:
         if not self.counts:
             return max(0.0, -math.expm1(epsilon))
         return 0.0 if epsilon == math.inf else _delta(self, float(epsilon))
+
+    def curve(self, delta: float) -> Curve:
+        """Points of the whole curve, from what the computation of ε at ``delta`` has composed already.
+
+        UsageError where there is none (``reason``).
+        """
+        if self.reason is not None:
+            raise UsageError(f"no privacy curve: {self.reason}")
+        return _curve(self, float(delta)) if self.counts else NOTHING
+
+    @property
+    def whole(self) -> float:
+        """μ of the same steps on full batches, which bounds every curve down to δ = 0: a coin that both worlds share may be
+        told to the attacker, and what was drawn then moves the sum by the whole distance at most."""
+        distance = (2 if self.relation == "substitution" else 1) * self.group
+        return distance * math.sqrt(sum(count / event.noise_multiplier**2 for event, count in self.counts))
 
 
 def compose(steps: Mapping[Event, int] | Iterable[Event], relation: Relation, group: int = 1) -> Profile:
@@ -219,14 +236,19 @@ def _settled_width(profile: Profile, delta: float, cut: float) -> float:
     return width
 
 
-@lru_cache(maxsize=4096)
 def _epsilon(profile: Profile, delta: float) -> float:
+    return _solved(profile, delta)[0]
+
+
+@lru_cache(maxsize=4096)
+def _solved(profile: Profile, delta: float) -> tuple[float, float | None]:
+    """ε at ``delta``, and the width of the grid that was composed for it last; None where moments alone decided."""
     cut = grids.cut(delta, profile.steps)
     best, width = _first_guess(profile, delta, cut)
     if _total_variation(profile, width, cut) <= delta:
-        return 0.0
+        return 0.0, None
     room = delta - grids.rounding(profile.steps)
-    tried = math.inf
+    tried, used = math.inf, None
     for _ in range(6):
         width = min(width, _width(profile, best, _spread(profile, width, cut), cut))
         if width >= tried:
@@ -237,12 +259,41 @@ def _epsilon(profile: Profile, delta: float) -> float:
         if not composes or room < delta / 2:
             found = _moment_epsilon(profile, delta, width, cut)
         if composes:
+            used = width
             distribution, drift = _distribution(profile, width, cut)
             found = min(found, grids.invert(distribution.get_delta_for_epsilon, room, best) + drift)
         best = min(best, found)
         if best <= FINEST:
             break
-    return best
+    return best, used
+
+
+@lru_cache(maxsize=512)
+def _curve(profile: Profile, delta: float) -> Curve:
+    """δ at evenly spread ε down to the floor; where ε at ``delta`` is next to nothing, from what it takes at the floor."""
+    slack = grids.rounding(profile.steps)
+    floor = floor_of(delta, slack)
+    epsilon, width = _solved(profile, delta)
+    wanted = delta
+    if width is None or epsilon <= FINEST:
+        wanted = floor
+        epsilon, width = _solved(profile, floor)
+    cut = grids.cut(wanted, profile.steps)
+    if width is None:
+        return _moment_curve(profile, floor, cut)
+    distribution, drift = _distribution(profile, width, cut)
+    sides = [distribution._pmf_remove, *([] if distribution._symmetric else [distribution._pmf_add])]
+    epsilons, deltas = grids.points(sides, drift, slack, floor, POINTS)
+    return Curve(epsilons, deltas, floor, profile.whole)
+
+
+def _moment_curve(profile: Profile, floor: float, cut: float) -> Curve:
+    epsilon, width = _first_guess(profile, floor, cut)
+    logs, lost = _moments(profile, width, cut)
+    epsilons = np.linspace(0.0, epsilon if math.isfinite(epsilon) else 0.0, POINTS if epsilon else 1)
+    deltas = lost + np.exp(np.minimum(0.0, np.min((logs + SHARP)[:, None] - ORDERS[:, None] * epsilons, axis=0)))
+    deltas[0] = min(deltas[0], _total_variation(profile, width, cut))
+    return Curve(epsilons, np.minimum(deltas, 1.0), floor, profile.whole)
 
 
 @lru_cache(maxsize=4096)

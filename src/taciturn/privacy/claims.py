@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
-from typing import Any
+from typing import Any, Protocol
 
 from taciturn.errors import UsageError
 from taciturn.privacy.accountant import compose
@@ -15,6 +15,7 @@ from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.privacy.selective import Selective
 from taciturn.privacy.statements import Counts
+from taciturn.privacy.tradeoff import Curve
 from taciturn.privacy.units import TwoLevel
 
 Phases = Mapping[str, Counts]
@@ -43,12 +44,27 @@ def spent(counts: Counts, relation: Relation, delta: float, group: int = 1, free
     free: further parts that are the same in both worlds of what the target is about (jft: redacted text, for a secret that
     the policy detects). A skeleton goes with its record, whatever the secret: by add and remove it is not free.
     """
+    found = cost(counts, relation, group, free)
+    return inf if found is None else found.epsilon(delta)
+
+
+class Curved(Protocol):
+    """Noised steps of a run, composed."""
+
+    def epsilon(self, delta: float) -> float: ...
+
+    def curve(self, delta: float) -> Curve: ...
+
+
+def cost(counts: Counts, relation: Relation, group: int = 1, free: Sequence[str] = ()) -> Curved | None:
+    """What :func:`spent` reads ε off; None where nothing bounds it."""
     paid = {e: n for e, n in counts.items() if not (isinstance(e, NonPrivate) and set(e.reads) <= {*FREE, *free})}
     if relation == "add-remove" and any(n and isinstance(e, NonPrivate) and e.shows_records for e, n in counts.items()):
-        return inf
+        return None
     if any(isinstance(event, TwoLevelGaussian | SelectiveGaussian) for event in paid):
-        return law_epsilon(paid, delta)
-    return compose(paid, relation, group).epsilon(delta)
+        return law(paid)
+    profile = compose(paid, relation, group)
+    return profile if profile.reason is None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,20 +90,20 @@ class Cost:
         return spent(self.counts, self.relation, delta, self.group)
 
 
-def law_epsilon(counts: Counts, delta: float) -> float:
-    """ε of a run whose noised steps are all one event with a law of its own, for the neighbours that event is about; ∞ with
-    steps that paid no noise. Raises UsageError for several kinds of steps: nobody composed them."""
+def law(counts: Counts) -> Selective | TwoLevel | None:
+    """The law of a run whose noised steps are all one event with one of its own, for the neighbours that event is about;
+    None with steps that paid no noise. Raises UsageError for several kinds of steps: nobody composed them."""
     noised = {event: n for event, n in counts.items() if not isinstance(event, NonPrivate)}
     if len(noised) != 1:
         raise UsageError(f"expected noised steps of one kind, found {len(noised)}: these events do not compose here")
     if any(n and not event.free for event, n in counts.items() if isinstance(event, NonPrivate)):
-        return inf
+        return None
     ((event, steps),) = noised.items()
     if isinstance(event, SelectiveGaussian):
-        return Selective(event, steps).epsilon(delta)
+        return Selective(event, steps)
     assert isinstance(event, TwoLevelGaussian)
     limits = (event.units_per_user, event.users_per_entity, event.units_per_user_entity)
-    return TwoLevel(event.user_rate, event.entity_rate, *limits, event.noise_multiplier, steps).epsilon(delta)
+    return TwoLevel(event.user_rate, event.entity_rate, *limits, event.noise_multiplier, steps)
 
 
 def spent_of(plan: Mapping[str, Any], counts: Counts, delta: float) -> float:

@@ -21,6 +21,7 @@ from taciturn.errors import UsageError
 from taciturn.privacy import grids
 from taciturn.privacy.grids import COMPOSED, FINEST, ORDERS
 from taciturn.privacy.pairs import Array, Grid, Mixture, Pair, discretise, loss_range
+from taciturn.privacy.tradeoff import NOTHING, POINTS, Curve, floor_of
 
 _CELLS = 1 << 16  # most cells of one step
 
@@ -38,6 +39,11 @@ class Law(Protocol):
 
     @property
     def steps(self) -> int: ...
+
+    @property
+    def whole(self) -> float:
+        """μ of all steps if every coin were heads (see :attr:`taciturn.privacy.accountant.Profile.whole`)."""
+        ...
 
     def __hash__(self) -> int: ...
 
@@ -96,8 +102,18 @@ def _width(made: list[Grid], span: float, steps: int, scale: float) -> float:
     return grids.width(steps, scale, max(math.sqrt(steps * grid.variance()) for grid in made), span, _CELLS)
 
 
+@lru_cache(maxsize=2)
+def _composed(law: Law, width: float, cut: float) -> tuple[list[PLDPmf], float]:
+    """Both directions composed, and by how much their losses may be too small."""
+    made = [average(side, width, cut) for side in law.sides(cut)]
+    truncated = grids.truncation(cut, law.steps)
+    composed = [grid.pmf().self_compose(law.steps, tail_mass_truncation=truncated) for grid in made]
+    return composed, law.steps * max(grid.drift for grid in made)
+
+
 @lru_cache(maxsize=1024)
-def _epsilon(law: Law, delta: float) -> float:
+def _solved(law: Law, delta: float) -> tuple[float, float | None]:
+    """ε at ``delta``, and the width of the grid that was composed for it last; None where moments alone decided."""
     steps = law.steps
     cut = grids.cut(delta, steps)
     sides = law.sides(cut)
@@ -108,6 +124,7 @@ def _epsilon(law: Law, delta: float) -> float:
     made = [average(side, width, cut) for side in sides]
     best, tried = _moment_epsilon(made, steps, delta), math.inf
     room = delta - grids.rounding(steps)
+    used = None
     for _ in range(6):
         finer = min(width, _width(made, span, steps, best))
         if finer >= tried:
@@ -116,19 +133,33 @@ def _epsilon(law: Law, delta: float) -> float:
             made = [average(side, finer, cut) for side in sides]
         width = tried = finer
         if room > delta / 2 and all(grids.cells(grid, steps, cut) <= COMPOSED for grid in made):
-            truncated = grids.truncation(cut, steps)
-            composed = [grid.pmf().self_compose(steps, tail_mass_truncation=truncated) for grid in made]
-            found = grids.invert(partial(_worst, composed), room, best)
-            best = min(best, found + steps * max(grid.drift for grid in made))
+            used = width
+            composed, drift = _composed(law, width, cut)
+            best = min(best, grids.invert(partial(_worst, composed), room, best) + drift)
         else:
             best = min(best, _moment_epsilon(made, steps, delta))
         if best <= FINEST:
             break
-    return best
+    return best, used
+
+
+@lru_cache(maxsize=256)
+def curve(law: Law, delta: float) -> Curve:
+    """Points of the whole curve, from what ε at ``delta`` was read off (as ``Profile.curve`` of accountant.py)."""
+    if not law.steps:
+        return NOTHING
+    slack = grids.rounding(law.steps)
+    floor = floor_of(delta, slack)
+    for wanted in (delta, floor):
+        found, width = _solved(law, wanted)
+        if width is not None and (found > FINEST or wanted == floor):
+            composed, drift = _composed(law, width, grids.cut(wanted, law.steps))
+            return Curve(*grids.points(composed, drift, slack, floor, POINTS), floor, law.whole)
+    return Curve(np.array([found]), np.array([floor]), floor, law.whole)
 
 
 def epsilon(law: Law, delta: float) -> float:
     """Smallest certified ε of the composed ``law`` at ``delta`` in (0, 1), the worse of its directions."""
     if isinstance(delta, bool) or not 0 < delta < 1:
         raise UsageError(f"delta: expected a probability in (0, 1), found {delta!r}")
-    return _epsilon(law, float(delta))
+    return _solved(law, float(delta))[0]

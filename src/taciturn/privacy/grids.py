@@ -6,9 +6,10 @@ Shared by accountant.py, whose steps have one pair each, and coins.py, whose ste
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
+from dp_accounting.pld.pld_pmf import PLDPmf
 from scipy.optimize import brentq
 
 from taciturn.privacy.pairs import Array, Grid
@@ -102,3 +103,40 @@ def invert(delta_at: Callable[[float], float], delta: float, high: float) -> flo
     while excess(root) > 0:
         root += 1e-8 * high
     return root
+
+
+def deltas(composed: PLDPmf, epsilons: Array) -> Array:
+    """δ of one composed direction at many ε (ascending), with what adding up so many cells may lose.
+
+    dp_accounting answers one ε at a time, or many in a Python loop; a test holds the two together.
+    """
+    dense = composed.to_dense_pmf()
+    losses = (np.arange(dense.size) + dense._lower_loss) * dense._discretization
+    first = int(np.searchsorted(losses, epsilons[0], side="right"))
+    losses, probs = losses[first:], np.clip(dense._probs[first:], 0, None)
+    upper = np.append(np.cumsum(probs[::-1])[::-1], 0.0)
+    with np.errstate(divide="ignore"):
+        lower = np.append(np.logaddexp.accumulate((np.log(probs) - losses)[::-1])[::-1], -np.inf)
+    at = np.searchsorted(losses, epsilons, side="right")
+    lost = 4 * len(probs) * np.finfo(float).eps * upper[at]
+    return np.asarray(dense._infinity_mass + np.maximum(upper[at] - np.exp(epsilons + lower[at]), 0.0) + lost)
+
+
+def points(sides: Sequence[PLDPmf], drift: float, slack: float, floor: float, most: int) -> tuple[Array, Array]:
+    """(ε, δ) of the worse direction at ``most`` even steps from 0 to where δ falls to ``floor`` (or the grid ends)."""
+
+    def worst(epsilons: Array) -> Array:
+        worse = np.max([deltas(each, epsilons - drift) for each in sides], axis=0)
+        return np.asarray(np.minimum(1.0, worse + slack))
+
+    top = drift + max(_top(each) for each in sides)
+    coarse = np.linspace(0.0, top, 4097)
+    low = np.flatnonzero(worst(coarse) <= floor)
+    epsilons = np.linspace(0.0, coarse[low[0]] if len(low) else top, most)
+    return epsilons, worst(epsilons)
+
+
+def _top(composed: PLDPmf) -> float:
+    """The largest finite loss, 0 if it is negative."""
+    dense = composed.to_dense_pmf()
+    return max(0.0, float((dense._lower_loss + dense.size - 1) * dense._discretization))

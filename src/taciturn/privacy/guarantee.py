@@ -9,6 +9,7 @@ from typing import Any, Literal, NoReturn, get_args
 
 from taciturn.errors import DataError, UsageError
 from taciturn.privacy.events import RELATIONS, Relation
+from taciturn.privacy.tradeoff import TradeOff
 
 Notion = Literal["dp", "confidentiality", "group-confidentiality", "bayesian-confidentiality", "sdp", "user-dp", "uedp"]
 Status = Literal["proved", "conditional", "estimate", "published-claim", "none"]
@@ -35,6 +36,7 @@ class Guarantee:
     unit: what changes between the two worlds, in words ("one secret in one record").
     theorem: where it is proved. accountant: what computed it. reason: why ``status`` is not better.
     detail: further numbers (ε of the other direction, miss-rate bounds, group size, …).
+    trade_off: what any attack can do, from the whole curve; only where the claim is proved or conditional.
     """
 
     notion: Notion
@@ -48,8 +50,11 @@ class Guarantee:
     assumptions: tuple[Assumption, ...] = ()
     reason: str = ""
     detail: Mapping[str, float] = field(default_factory=dict)
+    trade_off: TradeOff | None = None
 
     def __post_init__(self) -> None:
+        if self.status not in ("proved", "conditional"):  # what is no bound bounds no attack
+            object.__setattr__(self, "trade_off", None)
         if self.notion not in NOTIONS or self.relation not in RELATIONS or self.status not in STATUSES:
             raise UsageError(
                 f"guarantee: unknown notion, relation or status in {self.notion, self.relation, self.status}"
@@ -81,6 +86,7 @@ class Guarantee:
             "assumptions": [each.to_json() for each in self.assumptions],
             "reason": self.reason,
             "detail": {name: to_number(value) for name, value in sorted(self.detail.items())},
+            "trade_off": None if self.trade_off is None else self.trade_off.to_json(),
         }
 
     @staticmethod
@@ -91,6 +97,7 @@ class Guarantee:
             fields["epsilon"] = from_number(fields["epsilon"])
             fields["assumptions"] = tuple(Assumption(**each) for each in fields["assumptions"])
             fields["detail"] = {name: from_number(number) for name, number in fields["detail"].items()}
+            fields["trade_off"] = TradeOff.from_json(fields["trade_off"]) if fields["trade_off"] is not None else None
             return Guarantee(**fields)
         except (KeyError, TypeError, ValueError, AttributeError, UsageError) as error:
             raise DataError(f"this is not a guarantee as taciturn writes it: {error}") from error
@@ -104,7 +111,8 @@ class Guarantee:
 
     def words(self) -> str:
         """One sentence for a reader who decides whether the model may leave the house."""
-        return f"{self._claim()} ({self.label()}{self._terms()})."
+        mu = "" if self.trade_off is None else f"; {self.trade_off.label()}"
+        return f"{self._claim()}{self._attacks()} ({self.label()}{mu}{self._terms()})."
 
     def __str__(self) -> str:
         return self.words()
@@ -127,6 +135,17 @@ class Guarantee:
             return f"{prefix}learn a great deal {about}: an ε this large excludes almost nothing{chance}"
         factor = round_up(math.exp(self.epsilon))
         return f"{prefix}raise the odds of any guess {about} by a factor of at most {factor}{chance}"
+
+    def _attacks(self) -> str:
+        """What the best attack finds, where that is less than everything; in the sentence whose conditions it shares."""
+        told = self.trade_off
+        if told is None or told.detected >= 1 or (self.epsilon == 0 and self.delta == 0):
+            return ""
+        what = "them" if self.unit.startswith(("all ", "the ")) else "it"
+        decides = "this" if self.unit.startswith("whether") else f"whether training saw {what} or masked text instead"
+        return (
+            f"; at {told.alarms()} false alarms an attack that decides {decides} finds at most {told.share()} of cases"
+        )
 
     def _terms(self) -> str:
         open_ones = [each.text for each in self.assumptions if not each.enforced]

@@ -91,8 +91,13 @@ def published_bound(
     forward, reverse = _through(more, fewer, delta), _through(fewer, more, delta)
     if steps == 0:
         return PublishedBound(holders, delta, 0.0, 0.0, 0.0)
-    exchange = Exchange(((holders + 1, user_rate),), ((holders, user_rate),), noise_multiplier, steps)
-    return PublishedBound(holders, delta, forward, reverse, exchange.epsilon(delta))
+    direct = exchanged(holders, user_rate, noise_multiplier, steps).epsilon(delta)
+    return PublishedBound(holders, delta, forward, reverse, direct)
+
+
+def exchanged(holders: int, user_rate: float, noise_multiplier: float, steps: int) -> Exchange:
+    """The law of the direct bound."""
+    return Exchange(((holders + 1, user_rate),), ((holders, user_rate),), noise_multiplier, steps)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,7 @@ from taciturn.errors import UsageError
 from taciturn.privacy.accountant import Profile
 from taciturn.privacy.events import PoissonGaussian, Relation
 from taciturn.privacy.pairs import Array, Mixture, Pair, dominating, loss
+from taciturn.privacy.tradeoff import POINTS, Curve, floor_of
 
 ORDERS = tuple(
     float(order) for order in np.unique(np.concatenate((1 + np.geomspace(1e-2, 10, 90), np.geomspace(11, 1024, 60))))
@@ -54,6 +55,12 @@ class RenyiCurve:
         order, value = np.array(self.orders), np.array(self.values)
         logs = (order - 1) * (value - epsilon) + (order - 1) * np.log1p(-1 / order) - np.log(order)
         return float(np.exp(min(0.0, float(logs.min()))))
+
+    def curve(self, delta: float) -> Curve:
+        """Points of δ(ε), four decades further than ``delta``."""
+        floor = floor_of(delta)
+        epsilons = np.linspace(0.0, self.epsilon(floor), POINTS)
+        return Curve(epsilons, np.array([self.delta(float(each)) for each in epsilons]), floor)
 
 
 def renyi(profile: Profile, orders: tuple[float, ...] = ORDERS) -> RenyiCurve:

@@ -34,6 +34,7 @@ from taciturn.errors import UsageError
 from taciturn.privacy.accountant import Profile, accountant_name
 from taciturn.privacy.guarantee import Assumption, Guarantee, Notion
 from taciturn.privacy.renyi import ORDERS, RenyiCurve, renyi
+from taciturn.privacy.tradeoff import TradeOff
 
 NUMBER = Assumption("the number of runs was drawn from the named law, before and independently of any result", False)
 SETTINGS = Assumption(
@@ -136,13 +137,14 @@ def _first(gamma: float, shape: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """ε at ``delta`` of releasing the best run, beside what one run costs by the same means (``single``)."""
+    """ε at ``delta`` (and the curve) of releasing the best run, beside what one run costs by the same means (``single``)."""
 
     epsilon: float
     delta: float
     single: float
     runs: Runs
     profile: Profile
+    curve: RenyiCurve | None = None
 
     def guarantee(self, notion: Notion, unit: str, rests: tuple[Assumption, ...] = ASSUMPTIONS) -> Guarantee:
         """The statement; conditional, as only the person who tunes can keep all that the theorem asks for."""
@@ -154,7 +156,8 @@ class Selected:
         if math.isinf(self.epsilon):
             reason = self.profile.reason or "no order of the Rényi curve gives a finite ε"
             return Guarantee(*common, "none", source, name, rests, reason, detail)
-        return Guarantee(*common, "conditional", source, name, rests, detail=detail)
+        attacks = None if self.curve is None else TradeOff.of(self.curve.curve(self.delta), self.epsilon, self.delta)
+        return Guarantee(*common, "conditional", source, name, rests, detail=detail, trade_off=attacks)
 
 
 def select(profiles: Profile | Sequence[Profile], runs: Runs, delta: float) -> Selected:
@@ -178,10 +181,11 @@ def select(profiles: Profile | Sequence[Profile], runs: Runs, delta: float) -> S
     curves = [dict(_pairs(renyi(profile))) for profile in each]
     orders = tuple(order for order in ORDERS if all(order in curve for curve in curves))
     run = RenyiCurve(orders, tuple(max(curve[order] for curve in curves) for order in orders))
-    found = runs.curve(run).epsilon(delta)
+    chosen = runs.curve(run)
+    found = chosen.epsilon(delta)
     if isinstance(runs, Poisson):
         found = min(found, _refined(each, run, runs, delta))
-    return Selected(found, delta, run.epsilon(delta), runs, each[0])
+    return Selected(found, delta, run.epsilon(delta), runs, each[0], chosen)
 
 
 def _refined(profiles: Sequence[Profile], run: RenyiCurve, runs: Poisson, delta: float) -> float:

@@ -29,6 +29,7 @@ from taciturn.privacy import coins
 from taciturn.privacy.coins import Side
 from taciturn.privacy.events import SelectiveGaussian
 from taciturn.privacy.pairs import Mixture, Pair, binomial
+from taciturn.privacy.tradeoff import Curve
 from taciturn.privacy.units import noise_for
 
 
@@ -53,11 +54,10 @@ class Selective:
     def sides(self, tail: float) -> tuple[Side, ...]:
         """One direction, as the other is its mirror: for each number of records drawn a Gaussian pair, or nothing."""
         at, nowhere = Mixture(np.ones(1), np.zeros(1)), Mixture(np.zeros(1), np.zeros(1))
-        drawn, event = binomial(self.group, self.event.rate, tail), self.event
+        drawn = binomial(self.group, self.event.rate, tail)
         outcomes = []
         for m, log_weight in zip(drawn.j.tolist(), drawn.log_weight.tolist(), strict=True):
-            spread = m * m / event.noise_multiplier**2 + m * event.runs / event.state_noise**2
-            pair = Pair(at, at, spread**-0.5) if m else Pair(nowhere, nowhere, 1.0)
+            pair = Pair(at, at, self._spread(m) ** -0.5) if m else Pair(nowhere, nowhere, 1.0)
             outcomes.append((math.exp(log_weight), pair))
         return (Side(tuple(outcomes), drawn.dropped),)
 
@@ -68,6 +68,18 @@ class Selective:
         7.04
         """
         return coins.epsilon(self, delta) if self.steps else 0.0
+
+    @property
+    def whole(self) -> float:
+        return 2 * math.sqrt(self.steps * self._spread(self.group))
+
+    def curve(self, delta: float) -> Curve:
+        return coins.curve(self, delta)
+
+    def _spread(self, m: float) -> float:
+        """(half the distance between the worlds)² when ``m`` of the records are drawn."""
+        event = self.event
+        return m * m / event.noise_multiplier**2 + m * event.runs / event.state_noise**2
 
 
 Made = Callable[[float], SelectiveGaussian]

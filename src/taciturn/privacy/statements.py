@@ -4,13 +4,15 @@ docs/guarantees.md."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 from taciturn.privacy.accountant import Profile, accountant_name, compose
+from taciturn.privacy.curves import bayesian_curve
 from taciturn.privacy.events import Event, Relation
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Assumption, Guarantee, Notion, Status, round_up
 from taciturn.privacy.theorems import bayesian, group, labels_needed, largest_group, recall_bound
+from taciturn.privacy.tradeoff import NOTHING, Curve, TradeOff
 
 Counts = Mapping[Event, int]
 
@@ -64,7 +66,7 @@ def single(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, 
         detail["largest_group_within_epsilon_10"] = float(largest_group(profile, evidence.delta, most=1000))
     return settle(
         "confidentiality", SECRET, "substitution", epsilon, evidence.delta, "CRT Theorem 8.1 (guarantees.md §3.1)",
-        assumptions, evidence, detail=detail, reason=profile.reason, order_matters=evidence.redacted,
+        assumptions, evidence, curve=profile.curve, detail=detail, reason=profile.reason, order_matters=evidence.redacted,
     )  # fmt: skip
 
 
@@ -80,6 +82,7 @@ def grouped(
     return settle(
         "group-confidentiality", unit, "substitution", epsilon, evidence.delta if size else 0.0,
         "CRT Theorem 8.2, corrected (guarantees.md §3.2)", assumptions, evidence,
+        curve=profile.for_group(size).curve if size else nowhere,
         detail=detail, reason=profile.reason, order_matters=evidence.redacted,
     )  # fmt: skip
 
@@ -107,6 +110,7 @@ def drawn(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, .
     return settle(
         "bayesian-confidentiality", DRAWN_SECRET, "substitution", bound.epsilon, bound.delta, theorem,
         (*assumptions, sample), evidence, detail=detail, reason=profile.reason, order_matters=True,
+        curve=lambda _: bayesian_curve(profile.curve(evidence.delta), gamma, delta2),
     )  # fmt: skip
 
 
@@ -133,15 +137,16 @@ def record_privacy(counts: Counts, evidence: Evidence, unit: str) -> Iterator[Gu
     theorem = "Poisson-sampled Gaussian mechanism (guarantees.md §1)"
     epsilon = profile.epsilon(evidence.delta)
     yield settle(
-        "dp", unit, "add-remove", epsilon, evidence.delta, theorem, assumptions, evidence, reason=profile.reason
-    )
+        "dp", unit, "add-remove", epsilon, evidence.delta, theorem, assumptions, evidence,
+        curve=profile.curve, reason=profile.reason,
+    )  # fmt: skip
     size = evidence.records_per_user
     if size:
         group_unit = user_unit(unit, size)
-        epsilon = profile.for_group(size).epsilon(evidence.delta)
+        together = profile.for_group(size)
         yield settle(
-            "dp", group_unit, "add-remove", epsilon, evidence.delta, theorem, assumptions, evidence,
-            detail={"k": float(size)}, reason=profile.reason,
+            "dp", group_unit, "add-remove", together.epsilon(evidence.delta), evidence.delta, theorem, assumptions, evidence,
+            curve=together.curve, detail={"k": float(size)}, reason=profile.reason,
         )  # fmt: skip
 
 
@@ -174,7 +179,8 @@ def by_units(
     profile = compose(counts, "substitution" if selects else "add-remove", k)
     return settle(
         notion, unit, "add-remove", profile.epsilon(evidence.delta), evidence.delta, theorem,
-        (SAMPLED, CONSTANTS, LOCAL, UNITS), evidence, detail={"k": float(k), **(detail or {})}, reason=profile.reason,
+        (SAMPLED, CONSTANTS, LOCAL, UNITS), evidence, curve=profile.curve,
+        detail={"k": float(k), **(detail or {})}, reason=profile.reason,
     )  # fmt: skip
 
 
@@ -194,6 +200,12 @@ def faults(evidence: Evidence) -> list[str]:
     """Why the preparation of the corpus leaves nothing to claim."""
     near = ["near-duplicate removal can flip any number of later decisions"] if evidence.dedup == "near" else []
     return [*evidence.preprocessing, *near]
+
+
+def nowhere(delta: float) -> Curve:
+    """The curve of two worlds that are the same."""
+    del delta
+    return NOTHING
 
 
 def nothing(
@@ -220,12 +232,16 @@ def settle(
     assumptions: tuple[Assumption, ...],
     evidence: Evidence,
     *,
+    curve: Callable[[float], Curve],
     detail: Mapping[str, float] | None = None,
     reason: str | None = None,
     noisy: bool = True,
     order_matters: bool = False,
 ) -> Guarantee:
-    """A guarantee with the status its facts allow (§6): none, published claim, conditional or proved."""
+    """A guarantee with the status its facts allow (§6): none, published claim, conditional or proved.
+
+    curve: the whole privacy curve that ``epsilon`` is read off at ``delta``; asked only where the claim is one.
+    """
     detail = dict(detail or {})
     void = [*([reason] if reason else []), *faults(evidence)]
     if noisy and evidence.seeded_noise:
@@ -243,6 +259,7 @@ def settle(
     why = ""
     if order_matters and evidence.order == "as-published":
         status, why = "published-claim", "copies were removed before redaction, which breaks the proof"
+    attacks = TradeOff.of(curve(delta), epsilon, delta)
     return Guarantee(
-        notion, unit, relation, epsilon, delta, status, theorem, accountant_name(), assumptions, why, detail
+        notion, unit, relation, epsilon, delta, status, theorem, accountant_name(), assumptions, why, detail, attacks
     )  # fmt: skip

@@ -18,6 +18,7 @@ from taciturn.privacy.guarantee import Assumption, Guarantee, Notion
 from taciturn.privacy.history import Paid, added, own
 from taciturn.privacy.selection import ONLY_THE_BEST, SCORES, SETTINGS, Runs, select
 from taciturn.privacy.statements import DETECTED, PRIVATE_RECORD, RECORD, SECRET
+from taciturn.privacy.tradeoff import TradeOff
 
 USER = "whether one user's records were there"
 THEOREM = "composition of dominating pairs (guarantees.md §1)"
@@ -96,7 +97,8 @@ def _statement(notion: Notion, unit: str, profile: Profile, delta: float, runs: 
     common = (notion, unit, profile.relation, profile.epsilon(delta), delta)
     if profile.reason is not None:
         return Guarantee(*common, "none", THEOREM, accountant_name(), reason=profile.reason)
-    return Guarantee(*common, "conditional", THEOREM, accountant_name(), (EACH, FIXED))
+    attacks = TradeOff.of(profile.curve(delta), profile.epsilon(delta), delta)
+    return Guarantee(*common, "conditional", THEOREM, accountant_name(), (EACH, FIXED), trade_off=attacks)
 
 
 def beside(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delta: float) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from taciturn.privacy.coins import Side, convolve, merge
 from taciturn.privacy.events import PoissonGaussian, TwoLevelGaussian
 from taciturn.privacy.pairs import Mixture, Pair, binomial
 from taciturn.privacy.theorems import largest_group
+from taciturn.privacy.tradeoff import Curve
 
 Counts = int | Sequence[int]
 
@@ -53,8 +54,16 @@ class Exchange:
             return (forward,)
         return forward, Side(((1.0, Pair(into, out, self.noise_multiplier)),))
 
+    @property
+    def whole(self) -> float:
+        units = sum(number for number, _ in (*self.deleted, *self.inserted))
+        return units * math.sqrt(self.steps) / self.noise_multiplier
+
     def epsilon(self, delta: float) -> float:
         return coins.epsilon(self, delta)
+
+    def curve(self, delta: float) -> Curve:
+        return coins.curve(self, delta)
 
 
 def _drawn(kinds: tuple[tuple[int, float], ...], tail: float) -> Mixture:
@@ -184,9 +193,17 @@ class TwoLevel(TwoLevelGaussian):
         addition = tuple((weight, Pair(nothing, out, self.noise_multiplier)) for weight, out in cases)
         return Side(removal, holders.dropped), Side(addition, holders.dropped)
 
+    @property
+    def whole(self) -> float:
+        units = self.units_per_user + self.units_per_user_entity * self.users_per_entity
+        return units * math.sqrt(self.steps) / self.noise_multiplier
+
     def epsilon(self, delta: float) -> float:
         """ε at ``delta`` for removing (or adding) one user and one entity."""
         return coins.epsilon(self, delta) if self.steps else 0.0
+
+    def curve(self, delta: float) -> Curve:
+        return coins.curve(self, delta)
 
 
 def noise_for(epsilon: float, spent: Callable[[float], float], most: float = 1e5) -> float:

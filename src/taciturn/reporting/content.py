@@ -108,6 +108,8 @@ def _claims(labelled: Sequence[tuple[str, RunView]]) -> list[dict[str, Any]]:
                 "short": summary.short(g),
                 "reason": g.reason,
                 "detail": dict(sorted(g.detail.items())),
+                "trade_off": None if g.trade_off is None else g.trade_off.to_json(),
+                "mu": "" if g.trade_off is None else g.trade_off.label(),
                 "assumptions": ticks,
                 "open": sum(not t["enforced"] for t in ticks),
             }

@@ -1,4 +1,5 @@
-"""What a guarantee costs to change its terms: ε against δ, against k at once, against the miss rate γ with its band."""
+"""What a guarantee costs to change its terms: ε against δ, against k at once, against the miss rate γ with its band;
+and what it leaves to attacks."""
 
 from __future__ import annotations
 
@@ -23,6 +24,7 @@ def budget(labelled: Sequence[tuple[str, RunView]]) -> dict[str, Any]:
     """Curves of ε. Relations and units do not mix: each has its own list."""
     by_delta: dict[str, list[dict[str, Any]]] = {}
     by_size: dict[str, list[dict[str, Any]]] = {}
+    attacked: dict[str, list[dict[str, Any]]] = {}
     bayes, infinite = [], []
     for slot, (name, run) in enumerate(labelled):
         cost, delta = curves.Spending.of(run.plan, run.events), target_delta(run)
@@ -37,12 +39,21 @@ def budget(labelled: Sequence[tuple[str, RunView]]) -> dict[str, Any]:
         by_delta.setdefault(about + group, []).append(at | {"claimed_delta": delta} | _xy("delta", points))
         if delta is None:
             continue
+        if found := curves.attacks(cost, delta):
+            attacked.setdefault(about + group, []).append(at | _attacks(found, delta))
         if cost.grows and (sizes := curves.epsilon_k(cost, delta)):
             what = f"{_AT_ONCE.get(unit, 'records')}, {about}"
             by_size.setdefault(what, []).append(at | {"delta": delta} | _xy("k", sizes))
         if cost.relation == "substitution" and run.evidence.get("redacted", True):
             bayes.append(at | _bayesian(run, delta))
-    return {"epsilon_delta": by_delta, "epsilon_k": by_size, "epsilon_gamma": bayes, "unbounded": infinite}
+    return {
+        "epsilon_delta": by_delta, "epsilon_k": by_size, "epsilon_gamma": bayes, "attacked": attacked, "unbounded": infinite,
+    }  # fmt: skip
+
+
+def _attacks(found: curves.Attacks, delta: float) -> dict[str, Any]:
+    points = {"false_alarms": list(curves.ALARMS), "detected": found.detected, "gaussian": found.gaussian}
+    return {"delta": delta, **points, "trade_off": found.told.to_json()}
 
 
 def target_delta(run: RunView) -> float | None:

@@ -1,4 +1,5 @@
-"""ε as a function of δ, of how many change at once, and of the policy's miss rate, recomputed from a run's ledger."""
+"""ε as a function of δ, of how many change at once, and of the policy's miss rate, and what attacks can find at most;
+recomputed from a run's ledger."""
 
 from __future__ import annotations
 
@@ -7,10 +8,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from taciturn.privacy.accountant import Profile, compose
-from taciturn.privacy.claims import Cost, spent
+from taciturn.privacy.claims import Cost, Curved, spent
+from taciturn.privacy.claims import cost as composed
 from taciturn.privacy.events import Event, NonPrivate, Relation, SelectiveGaussian, TwoLevelGaussian
 from taciturn.privacy.theorems import bayesian
+from taciturn.privacy.tradeoff import Curve, TradeOff, gaussian
 
 DELTAS = tuple(10.0**-k for k in range(2, 11))
 """1e-2 down to 1e-10."""
@@ -19,6 +24,9 @@ GAMMAS = (1.0, 0.5, 0.25, 0.1, 0.05, 0.025, 0.01, 0.005, 0.002, 0.001)
 
 SIZES = (1, 2, 3, 5, 8, 12, 20, 32, 50, 80, 130, 200)
 """How many change at once; a curve stops behind the first ε above ``ENOUGH``."""
+
+ALARMS = (0.0, *(float(f"{rate:.3g}") for rate in np.geomspace(1e-4, 0.5, 38)), *(k / 20 for k in range(11, 21)))
+"""Rates of false alarms that a trade-off curve is drawn at."""
 
 ENOUGH = 10.0
 """An ε from which on almost nothing is excluded."""
@@ -59,6 +67,29 @@ class Spending:
     def epsilon(self, delta: float, group: int | None = None) -> float:
         """At δ, when ``group`` units change at once; ∞ where a step without noise read what a secret may be in."""
         return spent(self.counts, self.relation, delta, self.group if group is None else group, self.free)
+
+    def composed(self) -> Curved | None:
+        """The noised steps together; None where ε is ∞."""
+        return composed(self.counts, self.relation, self.group, self.free)
+
+
+@dataclass(frozen=True, slots=True)
+class Attacks:
+    """The most that an attack detects at each of ``ALARMS``: of the run, and of the Gaussian curve that its μ stands for."""
+
+    told: TradeOff
+    detected: list[float]
+    gaussian: list[float]
+
+
+def attacks(cost: Spending, delta: float) -> Attacks | None:
+    """The trade-off curve of what a run's target is about; None where nothing bounds it."""
+    found = cost.composed()
+    if found is None:
+        return None
+    curve: Curve = found.curve(delta)
+    told, rates = TradeOff.of(curve, found.epsilon(delta), delta), np.array(ALARMS)
+    return Attacks(told, curve.detected(rates).tolist(), gaussian(told.mu, rates).tolist())
 
 
 def epsilon_delta(cost: Spending, deltas: Sequence[float] = DELTAS) -> Points:

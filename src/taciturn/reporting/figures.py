@@ -9,6 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
+from taciturn.privacy.tradeoff import TradeOff
 from taciturn.reporting import flow, plots
 from taciturn.reporting.attacked import GRID
 from taciturn.reporting.drawing import Line
@@ -39,14 +40,25 @@ class Plot:
 
 
 def budget(content: Mapping[str, Any]) -> Iterator[Plot]:
-    """ε against δ and against k, one plot per neighbouring relation and unit, and ε against γ."""
+    """What attacks find at most and ε against δ and against k, one plot per neighbouring relation and unit; ε against γ."""
+    for number, (relation, runs) in enumerate(content["attacked"].items()):
+        lines, mus = _lines(runs, "false_alarms", "detected"), _lines(runs, "false_alarms", "gaussian")
+        points = [(run["trade_off"]["false_alarms"], run["trade_off"]["detected"]) for run in runs]
+        yield Plot(
+            f"What an attack finds at most, {relation}",
+            f"Neighbours: {_changes(relation)}. No attack on the model lies above the curve; dots: the Gaussian curve of "
+            f"its μ; dashes: guessing. {'; '.join(_attack_words(run, len(runs) > 1) for run in runs)}.",
+            Markup(plots.trade_off(lines, mus, points, f"attacks-{number}")),
+            ("false alarms", *(line.name for line in lines)),
+            [(general(x), *(bound(y) for y in ys)) for x, *ys in _table(lines)],
+        )
     for number, (relation, runs) in enumerate(content["epsilon_delta"].items()):
         lines = _lines(runs, "delta", "epsilon")
         shared = {run["claimed_delta"] for run in runs}
         delta = shared.pop() if len(shared) == 1 else None
         yield Plot(
             f"ε against δ, {relation}",
-            f"Neighbours: {_NEIGHBOURS.get(relation.partition(', ')[0], relation)}. Below the curve nothing is guaranteed.",
+            f"Neighbours: {_changes(relation)}. Below the curve nothing is guaranteed.",
             Markup(plots.epsilon_delta(lines, delta, f"eps-delta-{number}")),
             ("δ", *(line.name for line in lines)),
             [(general(x), *map(bound, ys)) for x, *ys in _table(lines)],
@@ -73,6 +85,17 @@ def budget(content: Mapping[str, Any]) -> Iterator[Plot]:
             ("γ", *(line.name for line in lines)),
             [(general(x), *map(bound, ys)) for x, *ys in _table(lines)],
         )
+
+
+def _changes(relation: str) -> str:
+    return _NEIGHBOURS.get(relation.partition(", ")[0], relation)
+
+
+def _attack_words(run: Mapping[str, Any], named: bool) -> str:
+    told = TradeOff.from_json(run["trade_off"])
+    return (
+        f"{run['run'] + ': at' if named else 'At'} {told.alarms()} false alarms at most {told.share()}; {told.label()}"
+    )
 
 
 def _band(run: Mapping[str, Any]) -> plots.Band:

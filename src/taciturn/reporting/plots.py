@@ -34,6 +34,23 @@ def epsilon_delta(lines: Sequence[Line], delta: float | None, key: str) -> str:
         return inline(figure, key, "ε against δ for " + names(lines))
 
 
+def trade_off(lines: Sequence[Line], mus: Sequence[Line], points: Sequence[tuple[float, float]], key: str) -> str:
+    """Detections against false alarms, both from 0 to 1, with each line's Gaussian curve, its point and guessing."""
+    with style(key):
+        figure, axes = panel()
+        axes.set(xlim=(0, 1), ylim=(0, 1.02))
+        axes.plot([0, 1], [0, 1], color=color("muted"), linewidth=0.8, dashes=(2, 2))
+        for line in mus:
+            axes.plot(line.x, line.y, color=hue(line.slot), linewidth=0.7, dashes=(1, 1.5), zorder=2)
+        draw(axes, lines)
+        for line, (x, y) in zip(lines, points, strict=True):
+            axes.plot(
+                [x], [y], marker="o", markersize=4.5, color=hue(line.slot), markeredgecolor=color("paper"), zorder=4
+            )
+        label(axes, "false alarms", "detected at most")
+        return inline(figure, key, "What an attack detects at most at each rate of false alarms, for " + names(lines))
+
+
 def epsilon_k(lines: Sequence[Line], what: str, key: str) -> str:
     """ε against how many change at once (``what``: records, users, …), k on a log axis."""
     with style(key):

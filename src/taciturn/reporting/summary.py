@@ -91,6 +91,9 @@ def run_row(run: RunView, name: str, slot: int) -> dict[str, Any]:
                 "status": g.status,
                 "epsilon": g.epsilon,
                 "delta": g.delta,
+                "attacked": ""
+                if g.trade_off is None
+                else f"{g.trade_off.share()} at {g.trade_off.alarms()} false alarms",
                 "open": sum(not each.enforced for each in g.assumptions),
             }
             for g in headline(run)
