@@ -169,7 +169,7 @@ def test_a_user_with_many_records_learns_from_each_batch_as_much_as_one_with_few
     step = Step(0, phase(Poisson(0.5), rule, 2, "user"), 0, 0)
     moved = []
     for user in range(2):
-        local_gradient(m, data, users.take(np.array([user])), MASK_ID, Work(), step, SecretSource(1))
+        local_gradient(m, data, users.take(np.array([user])), MASK_ID, Work(), step, SecretSource(1), 0)
         moved.append(torch.cat([p.grad.flatten() for p in m.parameters() if p.grad is not None]))
     assert float(moved[0].norm()) > 1e-4
     assert torch.allclose(moved[0], moved[1], rtol=1e-3, atol=1e-7)

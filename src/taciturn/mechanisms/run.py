@@ -113,6 +113,7 @@ def _train(
     from taciturn.models.hf import context_length, export
     from taciturn.models.template import set_template
     from taciturn.models.tokens import load_tokenizer
+    from taciturn.training.check import assured
     from taciturn.training.engine import Options, fit
     from taciturn.training.releases import finish
     from taciturn.training.sharded import gathered
@@ -129,6 +130,7 @@ def _train(
         model.to(world.device)
     limit = plan.model.max_length or min(context_length(model) or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
     data = {phase.name: encoded(tokenizer, plan, phase, screened, limit) for phase in plan.phases}
+    assured(plan, model, data)  # fit asks too, but by then the folder is written
     for name, tokens in data.items():
         if tokens.truncated:
             logger.warning(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Literal, cast
@@ -18,9 +18,11 @@ from torch.utils._pytree import tree_leaves
 
 from taciturn.models.hf import context_length
 from taciturn.models.loss import Batch, record_losses
+from taciturn.models.tokens import Tokens
 from taciturn.persample.capture import captured, unsupported
 from taciturn.persample.isolated import mixes_records, without_dropout
 from taciturn.persample.verify import TOLERANCE, disagreement, verify
+from taciturn.training.plan import Plan
 
 LONGEST = 512
 SHORT = (8, 5, 11)
@@ -129,6 +131,13 @@ def assure(model: nn.Module, *, classify: bool = False, longest: int = 0) -> flo
     """
     batch = random_batch(model, SHORT, classify)
     return verify(model, _losses(model, batch), len(batch), longest)
+
+
+def assured(plan: Plan, model: nn.Module, data: Mapping[str, Tokens]) -> None:
+    """:func:`assure` before a run of ``plan`` with a noised phase."""
+    if any(phase.private for phase in plan.phases):
+        longest = max(int(tokens.lengths.max(initial=0)) for tokens in data.values())
+        assure(model, classify=plan.model.task == "classify", longest=longest)
 
 
 def random_batch(model: Any, lengths: tuple[int, ...], classify: bool) -> Batch:

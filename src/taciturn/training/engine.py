@@ -20,7 +20,7 @@ from taciturn.models.tokens import Tokens, mask_id
 from taciturn.privacy.events import Event
 from taciturn.privacy.ledger import Ledger
 from taciturn.training import checkpoint, optim
-from taciturn.training.check import assure
+from taciturn.training.check import assured
 from taciturn.training.checkpoint import Position, State, room_on_disk
 from taciturn.training.interrupt import interruptible
 from taciturn.training.metrics import Clock, Metrics, Progress
@@ -86,9 +86,7 @@ def fit(
     units = units or {}
     _check_data(plan, data, units)
     world.same(lambda: _facts(plan, model, data, units))
-    if any(phase.private for phase in plan.phases):
-        longest = max((int(tokens.lengths.max(initial=0)) for tokens in data.values()), default=0)
-        assure(model, classify=plan.model.task == "classify", longest=longest)
+    assured(plan, model, data)
     world = _cut(model, plan, options, world)
     mask, device = mask_id(tokenizer), next(model.parameters()).device
     seeded = plan.seeds.noise is not None
