@@ -110,7 +110,7 @@ def test_half_the_noise_is_found_out_and_the_right_noise_is_not(
     assert (told["relation"], told["k"], told["exceeded"]) == ("add-remove", 1, code == 4)
     assert (told["eps_lower"] > told["epsilon"]) == (code == 4)
     assert told["eps_lower"] > 1  # tight enough to say something of an honest run: certified 4.4
-    assert scale <= told["noise_at_most"] < 2 * scale
+    assert scale <= told["noise_at_most"] < 2.5 * scale
     assert found["controls"]["positive"] > 0.95
     mu = np.sqrt(2) * torch.distributions.Normal(0, 1).icdf(torch.tensor(found["score"])).item()
     # Nearly all that there is to see; the area of 1,100 against 1,100 puts ±.05 on μ, so .3 is six deviations.

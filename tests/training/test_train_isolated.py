@@ -217,11 +217,14 @@ def test_products_are_exact_inside_a_clipped_pass_whatever_was_set() -> None:
         torch.set_float32_matmul_precision("highest")
 
 
-def overflowing(row: int) -> Any:
-    """An LSTM whose loss of one record is not finite: that record holds an id whose embedding is infinite."""
+def overflowing(token: int) -> Any:
+    """An LSTM whose loss of one record is not a number: of the one that holds ``token``."""
     model = made("lstm")
-    with torch.no_grad():
-        model.embedding.weight[row] = float("inf")
+
+    def spoil(_: Any, args: tuple[torch.Tensor], out: torch.Tensor) -> torch.Tensor:
+        return out.masked_fill((args[0] == token)[..., None], float("nan"))
+
+    model.embedding.register_forward_hook(spoil)
     return model
 
 
