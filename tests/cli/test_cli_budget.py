@@ -42,7 +42,7 @@ def test_one_plan_keeps_its_fields(capsys: pytest.CaptureFixture[str]) -> None:
     one = found(["--sigma", "1", "--rate", "0.01", "--steps", "1000", "--gamma", "0.1"], capsys)
     assert one.keys() == {
         "sigma", "rate", "steps", "delta", "relation", "group", "epsilon", "unit", "status", "notion", "accountant",
-        "bayesian",
+        "bayesian", "trade_off",
     }  # fmt: skip
     assert (one["sigma"], one["steps"], one["group"], one["unit"]) == (1.0, 1000, 1, "record")
     assert (one["notion"], one["relation"], one["status"]) == ("confidentiality", "substitution", "proved for the plan")
