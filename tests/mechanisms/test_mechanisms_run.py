@@ -58,12 +58,11 @@ def test_crt_reads_public_text_and_skeletons_plainly_and_private_records_with_no
     screened = corpus()
     public, private = make_plan(config(), screened).phases
     assert (public.reads, private.reads) == (("public", "skeletons"), ("private",))
-    assert public.records == len(screened.texts("public")) + len(screened.texts("skeletons")) == 6 + 3
-    # "(555) 010-7700" has no skeleton: once its last word is masked, "(" is not marked any more
+    assert public.records == len(screened.texts("public")) + len(screened.texts("skeletons")) == 6 + 12
     assert private.records == len(screened.texts("private")) == 12
     assert public.event == NonPrivate(("public", "skeletons"))
     assert private.event == PoissonGaussian(4 / 12, 1.5)
-    assert public.steps == 2 * 3
+    assert public.steps == 2 * 5
     assert not any("Quill" in text or "4711" in text for text in screened.texts("skeletons"))
     assert any("Quill" in text for text in screened.texts("private"))
     assert all(MASK in text for text in screened.texts("skeletons"))

@@ -106,8 +106,8 @@ def test_it_can_be_read_aloud(page: Page) -> None:
 
 
 def test_every_plot_has_its_numbers(page: Page) -> None:
-    assert page.tags["figure"] == 9
-    assert page.text.count("The numbers") == 9
+    assert page.tags["figure"] == 10
+    assert page.text.count("The numbers") == 10
 
 
 def test_plots_take_their_colours_from_the_page(text: str) -> None:

@@ -27,8 +27,8 @@ BOUND = 8
 
 # A check looks at this much text around a span of a long record (code points); detectors are taken to reach no further.
 _WHOLE, _REACH = 1024, 256
-# Checks go through in pieces of about this many code points: memory stays flat, and views are still at hand.
-_PIECE = 1 << 17
+# Checks of many spans in long records go through in pieces of about this many code points.
+_PIECE = 1 << 20
 
 Interval = tuple[int, int]
 
@@ -54,14 +54,8 @@ class Masked:
         return self.marks if len(self.marks) > 1 or self.failed or not self.settled else ()
 
 
-def redact(
-    texts: Sequence[str],
-    policy: Finder,
-    joint: re.Pattern[str] = ADJACENT,
-    bound: int = BOUND,
-    of: Sequence[str] | None = None,
-) -> list[Masked]:
-    """Mask what ``policy`` marks in each text and again in the result, until nothing changes. of: see ``Policy.find``.
+def redact(texts: Sequence[str], policy: Finder, joint: re.Pattern[str] = ADJACENT, bound: int = BOUND) -> list[Masked]:
+    """Mask what ``policy`` marks in each text and again in the result, until nothing changes.
 
     >>> from taciturn.screening.policies import policy
     >>> redact(["mail a@b.org or call 980.322.8737 now"], policy("email", "phone"))[0].text
@@ -69,16 +63,14 @@ def redact(
     """
     distinct = list(dict.fromkeys(texts))
     if len(distinct) < len(texts):
-        origin = None if of is None else dict(zip(texts, of, strict=True))
-        of = None if origin is None else [origin[text] for text in distinct]
-        outcome = dict(zip(distinct, redact(distinct, policy, joint, bound, of), strict=True))
+        outcome = dict(zip(distinct, redact(distinct, policy, joint, bound), strict=True))
         return [outcome[text] for text in texts]
     current = list(texts)
     marks: list[tuple[Interval, ...]] = [()] * len(texts)
     statuses: list[Status] = ["ok"] * len(texts)
     active = list(range(len(texts)))
     for turn in range(bound):
-        found = policy.find([current[i] for i in active], None if of is None else [of[i] for i in active])
+        found = policy.find([current[i] for i in active])
         changed = []
         for i, detection in zip(active, found, strict=True):
             intervals = maximal(current[i], detection.spans, joint)
@@ -157,8 +149,8 @@ def survives(
     """
     answers: list[bool] = []
     for pairs in pieces(neighbours(text, interval) for text, intervals in cases for interval in intervals):
-        origins = {side: left for left, right in pairs for side in (right, left)}
-        outcome = dict(zip(origins, redact(list(origins), policy, joint, of=list(origins.values())), strict=True))
+        sides = list(dict.fromkeys(side for pair in pairs for side in pair))
+        outcome = dict(zip(sides, redact(sides, policy, joint), strict=True))
         answers += [_same(outcome[left], outcome[right]) for left, right in pairs]
     rest = iter(answers)
     return [[next(rest) for _ in intervals] for _, intervals in cases]
@@ -170,17 +162,11 @@ def _same(a: Masked, b: Masked) -> bool:
 
 def neighbours(text: str, interval: Interval) -> tuple[str, str]:
     """s(x) and s(<MASK>). Of a record of more than 1,024 code points only x and the 256 on either side of it."""
-    text, (start, end) = context(text, interval)
-    return text, text[:start] + MASK + text[end:]
-
-
-def context(text: str, interval: Interval) -> tuple[str, Interval]:
-    """The part of a record in which a span is looked at, and where it is there."""
     start, end = interval
-    if len(text) <= _WHOLE:
-        return text, interval
-    low = max(0, start - _REACH)
-    return text[low : end + _REACH], (start - low, end - low)
+    if len(text) > _WHOLE:
+        low = max(0, start - _REACH)
+        text, start, end = text[low : end + _REACH], start - low, end - low
+    return text, text[:start] + MASK + text[end:]
 
 
 def pieces(pairs: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:

@@ -11,7 +11,6 @@ from taciturn.screening.partition import RecordPart, part
 from taciturn.screening.policies.base import CLEAN, Finder
 from taciturn.screening.policies.derived import Cached, Joined
 from taciturn.screening.redact import BRIDGED, Interval, Masked, neighbours, pieces, redact, survives
-from taciturn.screening.runs import steady
 from taciturn.text.document import MASK, Record
 from taciturn.text.spans import CANARY, merge
 
@@ -60,15 +59,14 @@ class Local:
 
     pi: Finder
     conservative: Finder
-    both: Finder | None
+    skeletons: bool = True
 
     @classmethod
     def of(cls, pi: Finder, conservative: Finder, skeletons: bool = True) -> Local:
         """With detections remembered."""
         same = pi.identity == conservative.identity and type(pi) is type(conservative)
         first = Cached(pi)
-        second = first if same else Cached(conservative)
-        return cls(first, second, Joined.of(first, second) if skeletons else None)
+        return cls(first, first if same else Cached(conservative), skeletons)
 
     def rows(self, records: Sequence[Record]) -> list[Row]:
         """One row a record, in order."""
@@ -148,20 +146,22 @@ class Local:
         self, records: Sequence[Record], bodies: Sequence[str], parts: Sequence[RecordPart]
     ) -> list[tuple[str | None, bool]]:
         """(skeleton, refused by the check) for each record; taken from the original text, before Dedup."""
-        if self.both is None:
+        if not self.skeletons:
             return [(None, False)] * len(records)
         chosen = [i for i, r in enumerate(records) if parts[i] == "private" and r.private_because is None]
         kept = dict(zip(chosen, self._skeleton([bodies[i] for i in chosen]), strict=True))
         return [kept.get(i, (None, False)) for i in range(len(records))]
 
     def _skeleton(self, texts: Sequence[str]) -> list[tuple[str | None, bool]]:
-        """sk(s), if masking any run of marked words leads to the same skeleton (guarantees.md §3.1). Refused is also what
-        cannot be tested, and what has no skeleton but would have one if a run were masked."""
-        assert self.both is not None
-        masked = redact(texts, self.both, BRIDGED)
+        """sk(s), if masking any one marked span by itself leads to the same skeleton (guarantees.md §3)."""
+        both = Joined(self.pi, self.conservative)
+        masked = redact(texts, both, BRIDGED)
+        local = both.local(texts)
+        doubtful = [m.doubtful if _usable(m) and not sure else () for m, sure in zip(masked, local, strict=True)]
+        checks = survives(list(zip(texts, doubtful, strict=True)), both, BRIDGED)
         return [
-            (m.text if _usable(m) else None, False) if holds else (None, True)
-            for m, holds in zip(masked, steady(texts, masked, self.both, BRIDGED), strict=True)
+            (None, False) if not _usable(m) else (m.text, False) if all(holds) else (None, True)
+            for m, holds in zip(masked, checks, strict=True)
         ]
 
     def _gold(
@@ -190,7 +190,7 @@ class Local:
         self, records: Sequence[Record], bodies: Sequence[str], gold: Sequence[Sequence[Interval]]
     ) -> list[bool]:
         """For each labelled span, in order: do s(x) and s(<MASK>) give the same skeleton, or neither one?"""
-        if self.both is None:
+        if not self.skeletons:
             return [True for spans in gold for _ in spans]
         answers: list[bool] = []
         for pairs in pieces(neighbours(b, x) for b, spans in zip(bodies, gold, strict=True) for x in spans):

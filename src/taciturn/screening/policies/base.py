@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import unicodedata
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
@@ -37,8 +36,8 @@ class Detector(Protocol):
         """One detection a view, spans in offsets of the original text. May raise: the record is then private."""
 
     def local(self, view: View) -> bool:
-        """Whether, in this text, masking any whole marked words (``view.WORD``) leaves the marks on all other words as they
-        are. True saves a check of that; False is always right."""
+        """Whether, in this text, masking any whole marked words leaves the marks on all other words as they are. True
+        saves a check of that; False is always right."""
 
 
 @runtime_checkable
@@ -58,11 +57,9 @@ class Finder(Protocol):
     @property
     def identity(self) -> str: ...
 
-    def find(self, texts: Sequence[str], of: Sequence[str] | None = None) -> list[Detection]: ...
+    def find(self, texts: Sequence[str]) -> list[Detection]: ...
 
     def local(self, texts: Sequence[str]) -> list[bool]: ...
-
-    def apart(self, texts: Sequence[str]) -> list[bool]: ...
 
 
 @dataclass(frozen=True)
@@ -92,10 +89,8 @@ class Policy:
         """Whether every character of every text is marked, so that no secret can be missed."""
         return any(getattr(d, "covers_all", False) for d in self.detectors)
 
-    def find(self, texts: Sequence[str], of: Sequence[str] | None = None) -> list[Detection]:
+    def find(self, texts: Sequence[str]) -> list[Detection]:
         """The union of what the detectors find in each text.
-
-        of: for each text the one that it is a masking of, which may save time and changes nothing.
 
         A ``<MASK>`` is never marked by itself, and the head of a message never at all: it is the form of the record, and a
         role such as "first" is a word to a recogniser. A detector that raises gives the status "error" (its message is
@@ -103,7 +98,10 @@ class Policy:
         Detectors with a pattern look only at texts that the prefilter lets through.
         """
         found: dict[int, list[Detection]] = {}
-        for number, places in self._hits(texts, of).items():
+        hits = self._prefilter.candidates(
+            [text if MASK not in text and text.isascii() else View.of(text).shadow for text in texts]
+        )
+        for number, places in hits.items():
             views = [View.of(texts[i]) for i in places]
             _keep(found, places, _guarded(self._patterns[number], views))
         if self._others:
@@ -115,20 +113,6 @@ class Policy:
             both = union(detections, View.of(texts[i]))
             answers[i] = both if self.covers_all else _beside(both, heads(texts[i]))
         return answers
-
-    def _hits(self, texts: Sequence[str], of: Sequence[str] | None) -> dict[int, list[int]]:
-        """Numbers of the patterns that may match, each with the places of those texts."""
-        if of is None or any(map(_composes, set(of))):
-            return self._prefilter.candidates(
-                [text if MASK not in text and text.isascii() else View.of(text).shadow for text in texts]
-            )
-        places: dict[str, list[int]] = {}
-        for place, origin in enumerate(of):
-            places.setdefault(origin, []).append(place)
-        held = list(places.values())
-        found = self._prefilter.candidates([View.of(origin).shadow for origin in places])
-        hits = {number: [place for i in where for place in held[i]] for number, where in found.items()}
-        return hits | {number: list(range(len(texts))) for number in self._sighted}  # see local()
 
     @cached_property
     def _others(self) -> tuple[Detector, ...]:
@@ -149,42 +133,22 @@ class Policy:
         """See Detector.local; of every detector.
 
         A pattern that never takes in a mask's blanks matches a masked text only inside what was left of the original, and
-        there its relaxed form matched before. So where that does not match, no masking makes the pattern match. (Unless a
-        combining mark is parted from its letter, which changes the letter.)
+        there its relaxed form matched before. So where that does not match, no masking makes the pattern match.
         """
-        return self._unless(texts, lambda number: number not in self._sighted)
-
-    def apart(self, texts: Sequence[str]) -> list[bool]:
-        """Whether, in this text and in all its maskings, what is found in L<MASK>R is what is found in L<MASK> and in
-        <MASK>R. A detector says so of itself by an attribute ``apart``; a local one has nothing to find but single words."""
-        return self._unless(
-            texts, lambda number: number not in self._sighted and not getattr(self._patterns[number], "apart", False)
-        )
-
-    def _unless(self, texts: Sequence[str], hinders: Callable[[int], bool]) -> list[bool]:
-        """Of each text: no pattern whose number ``hinders`` may match in a masking, and the other detectors are local."""
         views = [View.of(text) for text in texts]
         moved = {
             i
             for number, places in self._prefilter.candidates([view.shadow for view in views]).items()
-            if hinders(number)
+            if number not in self._sighted
             for i in places
         }
         rest = [*(self._patterns[number] for number in self._sighted), *self._others]
-        return [
-            i not in moved and not _composes(view.text) and all(d.local(view) for d in rest)
-            for i, view in enumerate(views)
-        ]
+        return [i not in moved and all(d.local(view) for d in rest) for i, view in enumerate(views)]
 
     @cached_property
     def _sighted(self) -> tuple[int, ...]:
         """Numbers of the patterns whose matches may reach over a mask."""
         return tuple(n for n, d in enumerate(self._patterns) if consumes(d.pattern, BLANK, d.ignore_case))
-
-
-def _composes(text: str) -> bool:
-    """Whether a cut between words may change the folded shadow of what is left."""
-    return not text.isascii() and any(map(unicodedata.combining, text))
 
 
 def _beside(detection: Detection, heads: Sequence[tuple[int, int]]) -> Detection:

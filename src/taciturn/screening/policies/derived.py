@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from taciturn.errors import UsageError
-from taciturn.screening.policies.base import CLEAN, Finder, Policy, union
+from taciturn.screening.policies.base import CLEAN, Finder, union
 from taciturn.text.spans import Detection, Span, merge
 
 _KEPT, _LONGEST = 1 << 15, 4096
@@ -25,13 +25,14 @@ class Cached:
     def identity(self) -> str:
         return self.policy.identity
 
-    def find(self, texts: Sequence[str], of: Sequence[str] | None = None) -> list[Detection]:
+    def find(self, texts: Sequence[str]) -> list[Detection]:
         memory = self._memory
-        origin = {} if of is None else dict(zip(texts, of, strict=True))
         new = [t for t in dict.fromkeys(texts) if t not in memory]
-        answers = self.policy.find(new, None if of is None else [origin[t] for t in new]) if new else []
-        found = dict(zip(new, answers, strict=True))
-        if len(new) < len(texts):
+        if len(new) == len(texts):
+            answers = self.policy.find(new)
+            found = dict(zip(new, answers, strict=True))
+        else:
+            found = dict(zip(new, self.policy.find(new), strict=True)) if new else {}
             answers = [found[t] if t in found else memory[t] for t in texts]
         if len(memory) + len(found) > _KEPT:
             memory.clear()
@@ -41,9 +42,6 @@ class Cached:
     def local(self, texts: Sequence[str]) -> list[bool]:
         return self.policy.local(texts)
 
-    def apart(self, texts: Sequence[str]) -> list[bool]:
-        return self.policy.apart(texts)
-
 
 @dataclass(frozen=True, slots=True)
 class Joined:
@@ -52,28 +50,15 @@ class Joined:
     first: Finder
     second: Finder
 
-    @classmethod
-    def of(cls, first: Finder, second: Finder) -> Finder:
-        """Of two plain policies with no detector run twice."""
-        a, b = (each.policy if isinstance(each, Cached) else each for each in (first, second))
-        if not (isinstance(a, Policy) and isinstance(b, Policy)):
-            return cls(first, second)
-        known = [detector.definition() for detector in a.detectors]
-        rest = tuple(d for d in b.detectors if d.definition() not in known)
-        return cls(first, Cached(Policy(rest, b.name))) if rest else first
-
     @property
     def identity(self) -> str:
         return f"{self.first.identity}+{self.second.identity}"
 
-    def find(self, texts: Sequence[str], of: Sequence[str] | None = None) -> list[Detection]:
-        return [union(pair) for pair in zip(self.first.find(texts, of), self.second.find(texts, of), strict=True)]
+    def find(self, texts: Sequence[str]) -> list[Detection]:
+        return [union(pair) for pair in zip(self.first.find(texts), self.second.find(texts), strict=True)]
 
     def local(self, texts: Sequence[str]) -> list[bool]:
         return [a and b for a, b in zip(self.first.local(texts), self.second.local(texts), strict=True)]
-
-    def apart(self, texts: Sequence[str]) -> list[bool]:
-        return [a and b for a, b in zip(self.first.apart(texts), self.second.apart(texts), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,15 +81,12 @@ class Missing:
     def identity(self) -> str:
         return self.policy.identity
 
-    def find(self, texts: Sequence[str], of: Sequence[str] | None = None) -> list[Detection]:
-        return [self._thin(text, found) for text, found in zip(texts, self.policy.find(texts, of), strict=True)]
+    def find(self, texts: Sequence[str]) -> list[Detection]:
+        return [self._thin(text, found) for text, found in zip(texts, self.policy.find(texts), strict=True)]
 
     def local(self, texts: Sequence[str]) -> list[bool]:
         # The coin falls on the text of a whole span, which masking a part of it changes.
         return [local and not d.spans for local, d in zip(self.policy.local(texts), self.find(texts), strict=True)]
-
-    def apart(self, texts: Sequence[str]) -> list[bool]:
-        return self.local(texts)
 
     def _thin(self, text: str, detection: Detection) -> Detection:
         if not detection.spans:

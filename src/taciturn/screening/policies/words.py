@@ -17,8 +17,11 @@ from importlib import resources
 
 from taciturn.errors import UsageError, nearest
 from taciturn.screening.policies.base import CLEAN
-from taciturn.screening.policies.view import WORD, View
+from taciturn.screening.policies.view import View
 from taciturn.text.spans import Detection, Span
+
+# Letters, digits, "_", and every character outside ASCII but common typographic punctuation and signs.
+_TOKEN = re.compile(r"[^\x00-/:-@\[-^`{-\x7f‘’“”–—…•·£€¥°«»\s]+")
 
 # Bits of contractions once the apostrophe has split them: couldn't is "couldn" and "t".
 _STEMS = frozenset(
@@ -88,8 +91,8 @@ def capitalised(words: Set[str]) -> frozenset[str]:
 
 @cache
 def _borders() -> frozenset[str]:
-    """The characters that ``WORD`` has no part in; all lie below U+3001."""
-    return frozenset(c for c in map(chr, range(0x3001)) if not WORD.match(c))
+    """The characters that ``_TOKEN`` has no part in; all lie below U+3001."""
+    return frozenset(c for c in map(chr, range(0x3001)) if not _TOKEN.match(c))
 
 
 _span = lru_cache(maxsize=1 << 16)(Span)  # spans of short texts repeat, and making one costs more than finding it
@@ -97,7 +100,7 @@ _span = lru_cache(maxsize=1 << 16)(Span)  # spans of short texts repeat, and mak
 
 def all_but(plain: Set[str], views: Sequence[View], detector: str) -> list[Detection]:
     """Marks every word that is not in ``plain``, one span each."""
-    words = WORD.findall
+    words = _TOKEN.findall
     return [
         _located(view.text, marked, detector) if (marked := [w for w in words(view.text) if w not in plain]) else CLEAN
         for view in views
@@ -144,7 +147,7 @@ class Words:
             "kind": "words",
             "rare_below": self.rare_below,
             "lists": hashlib.blake2b(lists.encode(), digest_size=16).hexdigest(),
-            "patterns": [WORD.pattern, _MODAL.pattern],
+            "patterns": [_TOKEN.pattern, _MODAL.pattern],
             **named,
         }
 
