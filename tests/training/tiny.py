@@ -63,7 +63,8 @@ def weights(m: Any) -> torch.Tensor:
 
 def python(code: str, **how: Any) -> subprocess.Popen[bytes]:
     """Another interpreter running ``code``, in which ``t`` is this module; as many threads as here, so bits agree."""
-    head = f"import os, signal, sys\nfrom pathlib import Path\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+    here = [str(Path(__file__).parents[i]) for i in (0, 1)]  # these modules, and those of all tests
+    head = f"import os, signal, sys\nfrom pathlib import Path\nsys.path[:0] = {here}\n"
     env = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
     script = head + "import tiny as t\n" + textwrap.dedent(code)
     return subprocess.Popen([sys.executable, "-c", script], env=env, **how)
