@@ -14,7 +14,8 @@ from typing import Any, Literal
 
 from taciturn.errors import GuaranteeError, TaciturnError, UsageError
 from taciturn.privacy import tuning
-from taciturn.privacy.certificate import LEDGER, load_json
+from taciturn.privacy.exported import LEDGER
+from taciturn.privacy.files import load_json
 from taciturn.privacy.claims import Phases
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.history import RUNS, Drawn, Line, added, append, drawn, read

@@ -21,6 +21,7 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy import grids
+from taciturn.privacy.effort import pay
 from taciturn.privacy.events import RELATIONS, Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation
 from taciturn.privacy.grids import COMPOSED, FINEST, ORDERS, SHARP
 from taciturn.privacy.pairs import Grid, discretise, dominating, loss_range
@@ -146,6 +147,7 @@ def _distribution(profile: Profile, width: float, cut: float) -> tuple[PrivacyLo
         for grid, count in side:
             step = grid.pmf()
             truncated = grids.truncation(cut, count)
+            pay(int(20 * grids.cells(grid, count, cut)))
             many = step if count == 1 else step.self_compose(count, tail_mass_truncation=truncated)
             total = many if total is None else total.compose(many, tail_mass_truncation=truncated)
             drift += grid.drift * count

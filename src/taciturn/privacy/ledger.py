@@ -21,8 +21,11 @@ from typing import Any, BinaryIO
 import orjson
 
 from taciturn.errors import DataError, GuaranteeError, UsageError
+from taciturn.privacy import limits
 from taciturn.privacy.events import Event, from_json
+from taciturn.privacy.files import opened, too_deep
 
+LINE_BYTES = 4096
 GENESIS = hashlib.sha256(b"taciturn ledger 1").hexdigest()
 
 
@@ -160,6 +163,8 @@ class Ledger:
 
     def _note(self, entry: Entry) -> None:
         self._counts[(entry.phase, entry.event)] += 1
+        if len(self._counts) > limits.KINDS:
+            raise GuaranteeError(f"{self.path.name}: more than {limits.KINDS} kinds of steps, which no run has")
         self._length += 1
         self._last_step = entry.step
         self.digest = entry.hash
@@ -179,12 +184,10 @@ def _checked(path: Path, *, tolerate_torn: bool) -> Iterator[tuple[Entry, int]]:
     """Entries with the byte position after each."""
     digest, last_step, position = GENESIS, -1, 0
     known: dict[bytes, Event] = {}
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise DataError(f"ledger: cannot read {path.name}: {error.strerror}") from error
-    with file:
-        for n, line in enumerate(file):
+    with opened(path) as file:
+        for n, line in enumerate(iter(lambda: file.readline(LINE_BYTES), b"")):
+            if not line.endswith(b"\n") and len(line) == LINE_BYTES:
+                raise GuaranteeError(f"{path.name} line {n + 1}: longer than {LINE_BYTES} bytes, which no step is")
             if not line.endswith(b"\n"):
                 if tolerate_torn:
                     return
@@ -204,18 +207,19 @@ def _entry(name: str, n: int, line: bytes, digest: str, known: dict[bytes, Event
         body = orjson.loads(line)
     except orjson.JSONDecodeError as error:
         raise broken("not JSON") from error
-    if not isinstance(body, dict) or set(body) != {"n", "step", "phase", "event", "prev", "hash"}:
+    if not isinstance(body, dict) or set(body) != {"n", "step", "phase", "event", "prev", "hash"} or too_deep(body, 4):
         raise broken("not a ledger entry")
     if orjson.dumps(body, option=orjson.OPT_SORT_KEYS) + b"\n" != line:
         raise broken("not written as taciturn writes it")
     seal = body.pop("hash")
-    if body["n"] != n or isinstance(body["n"], bool):
-        raise broken(f"numbered {body['n']!r}, expected {n}")
+    if type(body["n"]) is not int or body["n"] != n:
+        raise broken(f"numbered {limits.short(body['n'])}, expected {n}")
     if body["prev"] != digest:
         raise broken("does not follow from the line before")
     if seal != _seal(body):
         raise broken("its hash does not match")
-    if type(body["step"]) is not int or body["step"] < 0 or not isinstance(body["phase"], str):
+    step, phase = body["step"], body["phase"]
+    if type(step) is not int or not 0 <= step <= limits.STEPS or not isinstance(phase, str) or len(phase) > 64:
         raise broken("step or phase is not valid")
     key = orjson.dumps(body["event"])
     if key not in known:
@@ -223,4 +227,6 @@ def _entry(name: str, n: int, line: bytes, digest: str, known: dict[bytes, Event
             known[key] = from_json(body["event"])
         except GuaranteeError as error:
             raise broken(str(error)) from error
+        if len(known) > limits.KINDS:
+            raise broken(f"more than {limits.KINDS} kinds of steps")
     return Entry(n, body["step"], body["phase"], known[key], body["prev"], seal)

@@ -1,0 +1,54 @@
+"""Every ε of a certificate, rounded up; and whether a certified number agrees with one computed again.
+
+Another machine's transforms differ in the last bits: with other FFTs, orders of summation and builds of NumPy and SciPy the
+ε of a run moved by less than 1e-10 of itself (tests/privacy/test_privacy_rounded.py repeats that). So an issued ε is
+rounded up to nine digits, and a verifier lets it lie *below* its own by NOISE and no more: less would be a stronger claim
+than the run supports. It may lie ABOVE by what the rounding adds and an accountant that is a little looser would; a larger
+one still is true, but it is not what these files give.
+"""
+
+from __future__ import annotations
+
+import math
+from decimal import ROUND_CEILING, Context, Decimal
+from typing import Any
+
+DIGITS = 9
+NOISE = 1e-9
+ABOVE = 1e-6
+EXACT = 1e-9
+"""Of numbers that are no ε: miss rates and factors, in either direction."""
+
+
+def is_epsilon(name: str) -> bool:
+    """Whether a field holds what an attacker may learn at most (an ε, or a μ), so that less is the stronger claim."""
+    return name in ("epsilon", "mu") or name.startswith(("epsilon_", "mu_")) or name.endswith(("_mu", "run_epsilon"))
+
+
+def up(value: float) -> float:
+    """The smallest number of nine digits that is no less. Exact: decimal arithmetic on the double's own value.
+
+    >>> up(2.8400000001), up(3.0), up(math.inf)
+    (2.84000001, 3.0, inf)
+    """
+    if value == 0 or not math.isfinite(value):
+        return value
+    rounded = float(Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
+    return rounded if rounded >= value else math.nextafter(rounded, math.inf)
+
+
+def upwards(value: Any, name: str = "") -> Any:
+    """``value`` (plain JSON) with every ε in it rounded up, but for what is quoted from other files."""
+    if isinstance(value, dict):
+        quoted = ("plan", "evidence", "target", "ledger_steps")
+        return {key: inner if key in quoted else upwards(inner, key) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [upwards(inner, name) for inner in value]
+    return up(value) if isinstance(value, float) and is_epsilon(name) else value
+
+
+def agrees(name: str, certified: float, recomputed: float) -> bool:
+    """Whether a certified number, of the field ``name``, is what was computed again."""
+    if is_epsilon(name):
+        return recomputed * (1 - NOISE) <= certified <= recomputed * (1 + ABOVE) + 1e-12
+    return math.isclose(certified, recomputed, rel_tol=EXACT, abs_tol=1e-15)
