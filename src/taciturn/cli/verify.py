@@ -66,7 +66,9 @@ def verify(
     elif incomplete:
         out.print("not verified: the model is not here; --without-weights checks the numbers alone", soft_wrap=True)
     else:
-        rest = "no file of a model was compared" if found.state("model") == "absent" else "so does every file of the model"
+        rest = (
+            "no file of a model was compared" if found.state("model") == "absent" else "so does every file of the model"
+        )
         out.print(f"verified: every number follows from the ledger and the evidence; {rest}", soft_wrap=True)
     return 4 if failed else 0
 
@@ -90,4 +92,6 @@ def _signature(certificate: Path, key: Path | None) -> tuple[Compared, list[Mism
         return Compared("signature", "checked", f"signed by the key {signer}… in {key.name}"), []
     if signer is None:
         return Compared("signature", "absent", "not signed"), []
-    return Compared("signature", "absent", f"not compared: there is one by the key {signer}…, give --key to check it"), []
+    return Compared(
+        "signature", "absent", f"not compared: there is one by the key {signer}…, give --key to check it"
+    ), []

@@ -14,10 +14,10 @@ from typing import Any, Literal
 
 from taciturn.errors import GuaranteeError, TaciturnError, UsageError
 from taciturn.privacy import tuning
-from taciturn.privacy.exported import LEDGER
-from taciturn.privacy.files import load_json
 from taciturn.privacy.claims import Phases
 from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.exported import LEDGER
+from taciturn.privacy.files import load_json
 from taciturn.privacy.history import RUNS, Drawn, Line, added, append, drawn, read
 from taciturn.privacy.ledger import Ledger
 from taciturn.privacy.selection import Runs

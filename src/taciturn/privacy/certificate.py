@@ -90,8 +90,8 @@ class Certificate(BaseModel):
     @field_validator("versions")
     @classmethod
     def _plausible(cls, value: dict[str, str]) -> dict[str, str]:
-        for name, version in value.items():
-            if not (_PACKAGE.fullmatch(name) and _VERSION.fullmatch(version)):
+        for name, number in value.items():
+            if not (_PACKAGE.fullmatch(name) and _VERSION.fullmatch(number)):
                 raise ValueError("expected names of packages with a version such as 2.1.0 each")
         return value
 
@@ -164,26 +164,30 @@ def recompute(folder: Path, claims: Claims) -> dict[str, Any]:
     epsilon = spent_of(plan, ledger.counts(), delta)
     others = beside(plan, ledger.by_phase(), evidence, delta)
     reasons = [*against_release(statements, evidence), *over_target(target, relation, epsilon, others)]
-    return upwards({
-        "mechanism": mechanism,
-        "guarantees": [each.to_json() for each in statements],
-        "words": [each.words() for each in statements],
-        "target": {name: float(value) for name, value in target.items()} if target else None,
-        "spent": {"relation": relation, "epsilon": to_number(epsilon), "delta": delta},
-        "plan": plan,
-        "plan_digest": file_digest(folder / PLAN),
-        "evidence": evidence_json,
-        "evidence_digest": file_digest(folder / EVIDENCE),
-        "ledger_digest": ledger.digest,
-        "ledger_steps": ledger.summary(),
-        "corpus_key": _field(plan, "corpus_key"),
-        "corpus_counts": dict(evidence.counts),
-        "other_runs": others,
-        "seeded_noise": seeded,
-        "release": not reasons,
-        "reasons": reasons,
-        "not_covered": [f"{each.unit} ({each.notion}): {each.reason}" for each in statements if each.status == "none"],
-    })
+    return upwards(
+        {
+            "mechanism": mechanism,
+            "guarantees": [each.to_json() for each in statements],
+            "words": [each.words() for each in statements],
+            "target": {name: float(value) for name, value in target.items()} if target else None,
+            "spent": {"relation": relation, "epsilon": to_number(epsilon), "delta": delta},
+            "plan": plan,
+            "plan_digest": file_digest(folder / PLAN),
+            "evidence": evidence_json,
+            "evidence_digest": file_digest(folder / EVIDENCE),
+            "ledger_digest": ledger.digest,
+            "ledger_steps": ledger.summary(),
+            "corpus_key": _field(plan, "corpus_key"),
+            "corpus_counts": dict(evidence.counts),
+            "other_runs": others,
+            "seeded_noise": seeded,
+            "release": not reasons,
+            "reasons": reasons,
+            "not_covered": [
+                f"{each.unit} ({each.notion}): {each.reason}" for each in statements if each.status == "none"
+            ],
+        }
+    )
 
 
 def off_plan(plan: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str, str]]:

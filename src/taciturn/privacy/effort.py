@@ -1,6 +1,7 @@
 """How much computing the accountant may do: whoever verifies a file of a stranger decides that, not the file.
 
-The unit is one evaluation of one Gaussian (a cell of a grid times a component of its mixture); a core does some 10^8 a second.
+The unit is one evaluation of one Gaussian (a cell of a grid times a component of its mixture); a core
+does some 10^8 a second.
 """
 
 from __future__ import annotations
@@ -43,6 +44,6 @@ def pay(evaluations: int) -> None:
     effort.spent += evaluations
     if effort.spent > effort.most:
         raise GuaranteeError(
-            f"the accountant would need more than {effort.most:.0e} evaluations: the groups, units or steps that these files "
-            "name are too many to compute in reasonable time; verify with --patient if you trust where they come from"
+            f"the accountant would need more than {effort.most:.0e} evaluations: the groups, units or steps that these "
+            "files name are too many to compute in reasonable time; verify with --patient if you trust where they come from"
         )

@@ -232,7 +232,9 @@ def from_json(value: Mapping[str, Any]) -> Event:
         hint = nearest(str(kind)[:64], _FIELDS)
         raise GuaranteeError(f"event {limits.short(kind)} is unknown, so no guarantee covers it; {hint}")
     if set(value) != _FIELDS[kind]:
-        raise GuaranteeError(f"event {kind!r}: expected the fields {sorted(_FIELDS[kind])}, found {limits.short(sorted(value))}")
+        raise GuaranteeError(
+            f"event {kind!r}: expected the fields {sorted(_FIELDS[kind])}, found {limits.short(sorted(value))}"
+        )
     fields = {name: item for name, item in value.items() if name != "event"}
     try:
         _within_limits(kind, fields)

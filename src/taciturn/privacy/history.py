@@ -48,7 +48,9 @@ class Paid:
             raise DataError(f"other runs: these are not steps as taciturn writes them ({error})") from error
         types = (type(made.unit), type(made.steps), type(made.seeded))
         if types != (str, int, bool) or not 0 <= made.steps <= limits.STEPS or len(value) != 4:
-            raise DataError("other runs: expected a unit, an event, a number of steps from 0 to 10^9 and whether it was seeded")
+            raise DataError(
+                "other runs: expected a unit, an event, a number of steps from 0 to 10^9 and whether it was seeded"
+            )
         return made
 
 

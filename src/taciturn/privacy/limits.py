@@ -1,4 +1,4 @@
-"""What a file may say before anything is computed from it: the largest and smallest of every number that the accountant takes.
+"""What a file may say before anything is computed from it: the least and the most of every number that is.
 
 Far beyond any run there can be, and within what the accountant answers without overflow. Files of strangers are read under
 these (verify.py), and so is every certificate's own input, so that none is issued that nobody could verify.

@@ -24,7 +24,7 @@ from taciturn.privacy.ledger import Ledger
 from taciturn.privacy.rounded import agrees, up
 
 EFFORT = 1e9
-"""Evaluations that the accountant may spend on one certificate: some tens of seconds, and ten times what large groups need."""
+"""Evaluations that the accountant may spend on one certificate: tens of seconds, ten times what large groups need."""
 
 State = Literal["checked", "absent", "differs"]
 """checked: compared, and equal. absent: there was nothing to compare it with. differs: compared, and not equal."""
@@ -102,9 +102,13 @@ def examine(path: str | os.PathLike[str], claims: Claims, *, patient: bool = Fal
         _compared("numbers", numbers, "every ε and every sentence, from plan, evidence and ledger"),
         Compared("model", "absent", f"not compared: none of its {len(certificate.model_files)} files is here")
         if model is None
-        else _compared("model", files, f"each of its {len(certificate.model_files)} files, and that there are no others"),
+        else _compared(
+            "model", files, f"each of its {len(certificate.model_files)} files, and that there are no others"
+        ),
         Compared("created", "absent", f"{certificate.created} is the issuer's word, nothing here confirms it"),
-        Compared("versions", "absent", f"{len(certificate.versions)} packages by the issuer's word, nothing confirms them"),
+        Compared(
+            "versions", "absent", f"{len(certificate.versions)} packages by the issuer's word, nothing confirms them"
+        ),
     )
     claim = certificate.words[0] if certificate.words and not own and not numbers else None
     return Verification(compared, (*own, *numbers, *files), claim)
