@@ -41,13 +41,12 @@ def verify(
     found = examine(certificate, patient=patient)
     signature, wrong = _signature(certificate, key)
     compared, mismatches = [*found.compared, signature], [*found.mismatches, *wrong]
-    incomplete = found.state("model") == "absent" and not without_weights
+    incomplete = found.model_absent and not without_weights
     failed = bool(mismatches) or incomplete
     if json:
         as_json(
             {
                 "verified": not failed,
-                "model": found.state("model"),
                 "signature": signature.state,
                 "claim": found.claim,
                 "compared": [asdict(each) for each in compared],
@@ -67,7 +66,7 @@ def verify(
         out.print("not verified: the model is not here; --without-weights checks the numbers alone", soft_wrap=True)
     else:
         rest = (
-            "no file of a model was compared" if found.state("model") == "absent" else "so does every file of the model"
+            "no file of a model was compared" if found.model_absent else "every file of the model is the one certified"
         )
         out.print(f"verified: every number follows from the ledger and the evidence; {rest}", soft_wrap=True)
     return 4 if failed else 0

@@ -34,6 +34,8 @@ def at_most(evaluations: float) -> Iterator[Effort]:
         yield effort
     finally:
         _now.reset(token)
+        if (around := _now.get()) is not None:
+            around.spent += effort.spent
 
 
 def pay(evaluations: int) -> None:

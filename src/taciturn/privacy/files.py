@@ -17,7 +17,7 @@ import orjson
 
 from taciturn.errors import DataError
 
-JSON_BYTES = 4 << 20
+JSON_BYTES = 2 << 20
 JSON_VALUES = 100_000
 JSON_DEPTH = 24
 MODEL_FILES = 10_000

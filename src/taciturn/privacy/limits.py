@@ -19,7 +19,7 @@ NOISE = (1e-3, 1e9)
 EPSILON = 1e12  # of a target
 DELTA = 1e-100
 KINDS = 1000  # different (phase, event) in a ledger or a history
-GROUPS = 1000  # named groups of secrets
+GROUPS = 500  # named groups of secrets
 PHASES = 100
 TEXT = 4096  # characters of a name or a reason
 

@@ -63,8 +63,10 @@ class Verification:
     mismatches: tuple[Mismatch, ...]
     claim: str | None = None
 
-    def state(self, what: str) -> State:
-        return next((each.state for each in self.compared if each.what == what), "absent")
+    @property
+    def model_absent(self) -> bool:
+        """Whether there was no model to compare with what was certified."""
+        return any(each.what == "model" and each.state == "absent" for each in self.compared)
 
 
 def verify(
@@ -79,9 +81,9 @@ def verify(
     what the interpreter does when it is stopped.
     """
     found = examine(path, claims, patient=patient)
-    away = found.state("model") == "absent" and not without_weights
-    absent = [Mismatch("model_files", "the files of a model", "none here: nothing was compared")] if away else []
-    return [*found.mismatches, *absent]
+    if found.model_absent and not without_weights:
+        return [*found.mismatches, Mismatch("model_files", "the files of a model", "none here: nothing was compared")]
+    return list(found.mismatches)
 
 
 def examine(path: str | os.PathLike[str], claims: Claims, *, patient: bool = False) -> Verification:
