@@ -163,7 +163,10 @@ def test_deep_nesting_is_refused(run: Path, name: str, depth: int) -> None:
 def test_a_line_of_a_ledger_that_is_deep_long_or_endless(run: Path) -> None:
     whole = (run / "ledger.jsonl").read_bytes()
     for line, says in (
-        (b'{"event":' + b"[" * 900 + b"]" * 900 + b',"hash":0,"n":0,"phase":0,"prev":0,"step":0}\n', "not a ledger entry"),
+        (
+            b'{"event":' + b"[" * 900 + b"]" * 900 + b',"hash":0,"n":0,"phase":0,"prev":0,"step":0}\n',
+            "not a ledger entry",
+        ),
         (b"x" * 10_000_000, "longer than"),
         (b"{}\n" * 1_000_000, "line 1: not a ledger entry"),
         (whole + b"\n" * 1_000_000, "not JSON"),
@@ -173,7 +176,9 @@ def test_a_line_of_a_ledger_that_is_deep_long_or_endless(run: Path) -> None:
 
 
 def test_many_kinds_of_steps_are_refused(run: Path) -> None:
-    lines = [orjson.loads((run / "ledger.jsonl").read_bytes().splitlines()[-1]) | {"n": n, "step": n} for n in range(1005)]
+    lines = [
+        orjson.loads((run / "ledger.jsonl").read_bytes().splitlines()[-1]) | {"n": n, "step": n} for n in range(1005)
+    ]
     for n, line in enumerate(lines):
         line["event"] = {**line["event"], "rate": 0.01 + n * 1e-5}
     (run / "ledger.jsonl").write_bytes(sealed(lines))

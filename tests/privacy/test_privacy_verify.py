@@ -83,7 +83,9 @@ def test_any_replaced_file_of_the_model_differs(folder: Path, name: str) -> None
     assert wrong(folder) == [f"model_files.{name}"]
 
 
-@pytest.mark.parametrize("name", ["adapter/more.bin", "pytorch_model.bin", "special_tokens_map.json", ".hidden", "a/b/c"])
+@pytest.mark.parametrize(
+    "name", ["adapter/more.bin", "pytorch_model.bin", "special_tokens_map.json", ".hidden", "a/b/c"]
+)
 def test_any_added_file_differs(folder: Path, name: str) -> None:
     path = model_of(folder) / name
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -119,7 +121,9 @@ def test_a_model_that_is_not_there_is_said_and_is_no_pass(folder: Path) -> None:
         path = model_of(folder) / name
         shutil.rmtree(path) if path.is_dir() else path.unlink()
     if (folder / "model").is_dir():
-        assert set(wrong(folder)) == {f"model_files.{name}" for name in FILES}, "an empty folder is a model that differs"
+        assert set(wrong(folder)) == {f"model_files.{name}" for name in FILES}, (
+            "an empty folder is a model that differs"
+        )
         (folder / "model").rmdir()
     found = examine(folder / "certificate.json")
     assert found.model_absent
@@ -252,9 +256,9 @@ def test_the_closed_set_is_what_plans_have() -> None:
     def names(kind: Any) -> set[str]:
         return set(kind.__dataclass_fields__)
 
-    assert {each.__name__: names(each) for each in (terms.Shuffle, terms.Poisson, terms.PoissonKinds, terms.UserEntity)} == (
-        planned.SAMPLERS
-    )
+    assert {
+        each.__name__: names(each) for each in (terms.Shuffle, terms.Poisson, terms.PoissonKinds, terms.UserEntity)
+    } == (planned.SAMPLERS)
     rules = (terms.Plain, terms.ClipNoise, terms.SelectiveState, terms.Residual, terms.LocalUpdates)
     assert {each.__name__: names(each) for each in rules} == planned.RULES
     assert names(schedules.Optimiser) == planned.PARTS["optimiser"]

@@ -11,7 +11,7 @@ files give.
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, Context, Decimal
+from decimal import ROUND_CEILING, Context
 from typing import Any
 
 DIGITS = 9
@@ -27,15 +27,14 @@ def is_epsilon(name: str) -> bool:
 
 
 def up(value: float) -> float:
-    """The smallest number of nine digits that is no less. Exact: decimal arithmetic on the double's own value.
+    """The smallest number of nine digits that is no less. Rounding to a double is monotone, so neither is the result.
 
     >>> up(2.8400000001), up(3.0), up(math.inf)
     (2.84000001, 3.0, inf)
     """
     if value == 0 or not math.isfinite(value):
         return value
-    rounded = float(Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal(Decimal(value)))
-    return rounded if rounded >= value else math.nextafter(rounded, math.inf)
+    return float(Context(prec=DIGITS, rounding=ROUND_CEILING).create_decimal(repr(value)))
 
 
 def upwards(value: Any, name: str = "") -> Any:
