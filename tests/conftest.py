@@ -1,4 +1,4 @@
-"""What every test may ask for, and what it may not: chance (tests/chance.py) and the clock (tests/processes.py).
+"""What every test may ask for, and what it may not: chance (tests/chance.py) and the clock.
 
 A test whose outcome depends on chance names the law of what it compares and its false-alarm rate, in its docstring and in
 ``@pytest.mark.chance(rate)``; every other test gets the same random numbers in each run. A wait follows what is waited for,

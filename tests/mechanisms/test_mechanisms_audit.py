@@ -110,7 +110,9 @@ def test_half_the_noise_is_found_out_and_the_right_noise_is_not(
     assert (told["relation"], told["k"], told["exceeded"]) == ("add-remove", 1, code == 4)
     assert (told["eps_lower"] > told["epsilon"]) == (code == 4)
     assert told["eps_lower"] > 1  # tight enough to say something of an honest run: certified 4.4
-    assert scale <= told["noise_at_most"] < 2.5 * scale
+    # 2,200 coins: of an honest run's 550 guesses 465 ± 9 are right (2,000 simulated runs), and 420 or fewer, which put the
+    # bound at 2.58, are five deviations away; the draws are fixed besides.
+    assert scale <= told["noise_at_most"] < 2.58 * scale
     assert found["controls"]["positive"] > 0.95
     mu = np.sqrt(2) * torch.distributions.Normal(0, 1).icdf(torch.tensor(found["score"])).item()
     # Nearly all that there is to see; the area of 1,100 against 1,100 puts ±.05 on μ, so .3 is six deviations.

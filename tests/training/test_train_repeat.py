@@ -1,13 +1,9 @@
-"""A step that is done again is the same release, or another one that is paid. No noise here is published."""
+"""A step that is done again is the same release. No noise here is published."""
 
 from __future__ import annotations
 
-import json
-import logging
 import os
 import shutil
-import signal
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -16,12 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from many import CASES, finish, group, together
-from tiny import VALID, model, plan, private, public, python, run, weights
+from broken_off import KEPT, NOISY, P, crash, elsewhere, killed, lines, lost, rows, stopped
+from tiny import model, plan, private, public, run, weights
 
-from taciturn.errors import DataError, Interrupted, MismatchError
+from taciturn.errors import DataError, MismatchError
 from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.lines import Entry, Mark, entries
 from taciturn.training import checkpoint, engine, releases, repeat
 from taciturn.training.engine import Options
 from taciturn.training.metrics import Progress
@@ -29,63 +24,6 @@ from taciturn.training.noise import SecretSource
 from taciturn.training.plan import Plan
 from taciturn.training.releases import finish as end
 from taciturn.training.repeat import KEY, derived, repeatable
-
-P = plan(average=0.9, noise=None)
-NOISY = private().event
-KEPT = "checkpoints"
-
-
-def killed(out: Path, step: int, resume: bool, how: str = "t.plan(average=0.9, noise=None)") -> None:
-    """Run in a process of its own, which SIGKILL ends right after ``step`` was shown."""
-    child = python(
-        f"""
-        kill = lambda p: p.step.number + 1 == {step} and os.kill(os.getpid(), signal.SIGKILL)
-        t.run({how}, Path({str(out)!r}), notify=kill, resume={resume})
-        """
-    )
-    assert child.wait(120) == -signal.SIGKILL
-
-
-def stopped(out: Path, step: int, p: Plan = P, **how: Any) -> None:
-    with pytest.raises(Interrupted):
-        run(p, out, notify=lambda q: q.step.number + 1 == step and os.kill(os.getpid(), signal.SIGINT), **how)
-
-
-def crash(out: Path, step: int, p: Plan = P, **how: Any) -> list[Progress]:
-    """Run until ``step`` was shown and break off there, without a checkpoint; what was shown."""
-    shown: list[Progress] = []
-
-    def notify(q: Progress) -> None:
-        shown.append(q)
-        if q.step.number + 1 == step:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        run(p, out, notify=notify, **how)
-    return shown
-
-
-def rows(out: Path) -> list[dict[str, Any]]:
-    found = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in row.items() if k != "seconds"} for row in found]
-
-
-def lines(out: Path) -> bytes:
-    return (out / "ledger.jsonl").read_bytes()
-
-
-def lost(out: Path) -> int:
-    return sum(Ledger.read(out / "ledger.jsonl").lost("private").values())
-
-
-def elsewhere(monkeypatch: pytest.MonkeyPatch, **changed: str) -> None:
-    """From now on this is another machine, or for no facts one on which sums do not repeat."""
-    real = repeat.environment
-
-    def other(*facts: Any) -> Mapping[str, str] | None:
-        return {**(real(*facts) or {}), **changed} if changed else None
-
-    monkeypatch.setattr(engine, "environment", other)
 
 
 def test_three_kills_come_to_the_bits_and_the_ledger_of_a_run_that_was_not_stopped(tmp_path: Path) -> None:
@@ -161,68 +99,6 @@ def test_a_published_seed_leaves_no_key_and_resumes_as_ever(tmp_path: Path, monk
     assert Ledger.read(tmp_path / "ledger.jsonl").lost() == {}
 
 
-@pytest.mark.parametrize("change", ["threads", "budget", "key", "no key", "no environment", "GPU"])
-def test_where_bits_do_not_repeat_the_lost_steps_stay_and_are_paid(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: str, caplog: pytest.LogCaptureFixture
-) -> None:
-    """Steps 5 to 10 of two phases (5 plain, 6 noised) are lost: the last checkpoint is at 8, so noised steps 9 and 10."""
-    crash(tmp_path, 10)
-    before, options = lines(tmp_path), Options(checkpoint_steps=4)
-    match change:
-        case "threads":
-            elsewhere(monkeypatch, **{"the number of threads": "7"})
-        case "budget":
-            options = replace(options, token_budget=100)
-        case "key":
-            (tmp_path / KEPT / KEY).write_bytes(os.urandom(32))
-        case "no key":
-            (tmp_path / KEPT / KEY).unlink()
-        case "no environment":
-            (tmp_path / KEPT / "environment.json").unlink()
-        case "GPU":
-            elsewhere(monkeypatch)
-    with caplog.at_level(logging.WARNING, "taciturn"):
-        run(P, tmp_path, options=options, resume=True)
-    assert "2 steps after the checkpoint are lost and paid for" in caplog.text
-    assert lines(tmp_path).startswith(before), "nothing of what was done is taken back"
-    ledger = Ledger.read(tmp_path / "ledger.jsonl")
-    assert ledger.done() == P.events()
-    assert ledger.lost() == {NOISY: 2}
-    assert ledger.counts() == {**P.events(), NOISY: P.events()[NOISY] + 2}
-    assert [line.start for line in entries(tmp_path / "ledger.jsonl") if isinstance(line, Mark)] == [8]
-
-
-def test_a_sum_that_changed_is_noticed_before_it_is_shown_and_the_step_has_other_noise_and_coins(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The weights in the checkpoint are a little larger: the environment is the same, and the sums are not."""
-    crash(tmp_path, 11)
-    first = [line for line in entries(tmp_path / "ledger.jsonl") if isinstance(line, Entry)]
-    saved = checkpoint.complete(tmp_path / KEPT)[-1]
-    content = torch.load(saved, weights_only=True)
-    for tensor in content["model"].values():
-        tensor *= 1 + 2**-12
-    torch.save(content, saved)
-    used: list[tuple[int, Any]] = []
-    draw = engine.draw
-
-    def follow(step: Any, seed: int, secret: SecretSource) -> Any:
-        used.append((step.number, secret.seed))
-        return draw(step, seed, secret)
-
-    monkeypatch.setattr(engine, "draw", follow)
-    shown: list[int] = []
-    run(P, tmp_path, resume=True, notify=lambda p: shown.append(p.step.number))
-    assert shown == list(range(8, P.total_steps)), "the step was done twice and shown once"
-    assert [n for n, _ in used][:3] == [8, 8, 9]
-    assert used[0][1] != used[1][1] == used[2][1]
-    assert lost(tmp_path) == 3
-    again = {
-        line.step: line.release for line in list(entries(tmp_path / "ledger.jsonl"))[12:] if isinstance(line, Entry)
-    }
-    assert all(again[line.step] != line.release for line in first[8:])
-
-
 def test_no_step_has_two_releases_under_one_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Stops, moves to other machines, lost and put back checkpoints, in an order drawn at random: of every (key, step) there
     is one noised gradient at most that a process went on with."""
@@ -261,40 +137,6 @@ def test_no_step_has_two_releases_under_one_key(tmp_path: Path, monkeypatch: pyt
     ledger = Ledger.read(tmp_path / "ledger.jsonl")
     assert ledger.counts()[NOISY] == len(seen), "each of them is paid"
     assert ledger.lost()[NOISY] > 0
-
-
-def test_numbers_of_noised_weights_wait_for_a_checkpoint_where_bits_do_not_repeat(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    elsewhere(monkeypatch)
-    p = plan(public(2), private(steps=3), repeat=3, noise=None)
-    valid = Options(checkpoint_steps=6, valid=VALID, evaluations=2)
-    shown = crash(tmp_path, 11, p, options=valid)
-    assert [q.step.number + 1 for q in shown if q.loss is not None] == [1, 2, 6, 7]
-    saved = [int(path.stem.removeprefix("step-")) for path in checkpoint.complete(tmp_path / KEPT)]
-    assert saved == [6, 8], "8: perplexity was taken, and shown with the checkpoint"
-    assert [q.step.number + 1 for q in shown if q.utility is not None] == [8]
-    first = rows(tmp_path)
-    assert max(row["step"] for row in first) == 8, "nothing of the steps that no checkpoint holds is in a file"
-    run(p, tmp_path, options=valid, resume=True)
-    assert rows(tmp_path)[: len(first)] == first
-    assert [row["step"] for row in rows(tmp_path) if row["kind"] == "step"] == list(range(1, 16))
-    assert lost(tmp_path) == 2
-
-
-def test_held_rows_of_a_checkpoint_are_written_by_the_process_that_goes_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Ended between the checkpoint and the rows that waited for it."""
-    elsewhere(monkeypatch)
-    monkeypatch.setattr(engine.Metrics, "show", lambda self: 1 / 0 if self.held else None)
-    p = plan(private(steps=6), repeat=1, noise=None)
-    with pytest.raises(ZeroDivisionError):
-        run(p, tmp_path, options=Options(checkpoint_steps=4))
-    monkeypatch.undo()
-    assert (tmp_path / "metrics.jsonl").read_bytes() == b""
-    run(p, tmp_path, resume=True)
-    assert [row["step"] for row in rows(tmp_path) if row["kind"] == "step"] == list(range(1, 7))
 
 
 def test_a_noised_step_is_on_the_disk_before_a_number_of_its_weights_is_shown(
@@ -356,26 +198,6 @@ def test_passes_are_cut_as_they_were_when_a_run_goes_on(tmp_path: Path, monkeypa
     run(p, tmp_path, resume=True)
     assert budgets == [8192, 8192, 4096, 4096, 4096, 4096, 4096]
     assert lost(tmp_path) == 0
-
-
-def test_several_processes_pay_for_what_a_lost_one_takes_with_it(tmp_path: Path) -> None:
-    """Process 1 is killed in step 8; a checkpoint came with the perplexity after step 6, so step 7 is lost."""
-    name = "operating-system noise"
-    out = tmp_path / "run"
-    out.mkdir()
-    call = f"many.run_case(Path({str(out)!r}), {name!r}, %s)"
-    ended = finish(group("many.die_at(1, 8)\n" + call % "False", 2))
-    assert ended[1][0] == -9
-    assert [path.name for path in checkpoint.complete(out / KEPT)][-1] == "step-000000006.pt"
-    assert len(lines(out).splitlines()) == 7
-    assert max(row["step"] for row in rows(out)) == 6
-    together(call % "True", 2)
-    a, b = (torch.load(out / f"weights-{rank}.pt") for rank in (0, 1))
-    assert torch.equal(a, b)
-    p = CASES[name].plan
-    ledger = Ledger.read(out / "ledger.jsonl")
-    assert ledger.done() == p.events()
-    assert ledger.lost() == {NOISY: 1}
 
 
 def test_keys_of_plans_and_branches_are_independent() -> None:

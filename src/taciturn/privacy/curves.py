@@ -27,9 +27,8 @@ def bayesian_curve(curve: Curve, gamma: float, delta2: float) -> Curve:
         return replace(curve, epsilons=np.zeros(1), deltas=np.zeros(1), whole=0.0)
     # log(1 − γ + γe^ε) and its mirror, neither of which overflows
     rare = np.log1p(-gamma) if gamma < 1 else -np.inf
-    forward = replace(
-        curve, epsilons=np.maximum(0.0, np.logaddexp(rare, np.log(gamma) + at)), deltas=gamma * deltas + delta2
-    )
+    ahead = np.where(at > 0, np.maximum(0.0, np.logaddexp(rare, np.log(gamma) + at)), 0.0)  # 0 stays 0, unrounded
+    forward = replace(curve, epsilons=ahead, deltas=gamma * deltas + delta2)
     seen = np.log(gamma - delta2) if gamma > delta2 else -np.inf
     epsilons = -np.logaddexp(seen - at, rare)
     reverse_deltas = np.exp(np.minimum(seen + epsilons - at, 0.0)) * deltas
