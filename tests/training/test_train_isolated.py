@@ -19,6 +19,7 @@ from taciturn.models.awd_lstm import AWDLSTMConfig, AWDLSTMForCausalLM
 from taciturn.models.lora import Lora, add
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import Tokens, encode_all, mask_id
+from taciturn.persample.isolated import product_precisions
 from taciturn.training.clipping import clipped, clipped_units
 from taciturn.training.engine import Options, fit
 from taciturn.training.local import local_gradient
@@ -209,10 +210,13 @@ def test_products_are_exact_inside_a_clipped_pass_whatever_was_set() -> None:
     model = made("lstm", 0)
     model.dropout = Spy()
     torch.set_float32_matmul_precision("medium")
+    torch.backends.mkldnn.matmul.fp32_precision = "ieee"  # one kind by itself, which torch has no single word for
+    before = product_precisions()
     try:
         clipped(model, coded(LONG), np.arange(25), MASK, Work(256), "flat", C)
         assert set(model.dropout.seen) == {"ieee"}
-        assert torch.get_float32_matmul_precision() == "medium"
+        assert product_precisions() == before
+        assert before[0] == "tf32"
     finally:
         torch.set_float32_matmul_precision("highest")
 

@@ -58,24 +58,35 @@ def without_dropout(model: nn.Module) -> Iterator[None]:
 def float32_products() -> Iterator[None]:
     """Products of float32 matrices without TF32 or bfloat16 inside: norms would be off by 1e-3, and the clipped sum by more
     than its bound. What autocast does is not touched: its factors are rounded before norm and sum alike read them."""
-    backends: Any = torch.backends
-    kinds = [backends.cuda.matmul, backends.mkldnn.matmul, backends.cudnn.rnn]
-    if not hasattr(backends.cuda.matmul, "fp32_precision"):  # torch before 2.9
-        was = torch.get_float32_matmul_precision()
+    found = product_precisions()
+    if isinstance(found, str):
         torch.set_float32_matmul_precision("highest")
         try:
             yield
         finally:
-            torch.set_float32_matmul_precision(was)
+            torch.set_float32_matmul_precision(found)
         return
-    found = [kind.fp32_precision for kind in kinds]
-    for kind in kinds:
+    for kind in _kinds():
         kind.fp32_precision = "ieee"
     try:
         yield
     finally:
-        for kind, precision in zip(kinds, found, strict=True):
+        for kind, precision in zip(_kinds(), found, strict=True):
             kind.fp32_precision = precision
+
+
+def product_precisions() -> list[str] | str:
+    """How float32 products are computed now, by kind; one word for all in torch before 2.9."""
+    if hasattr(
+        torch.backends.cuda.matmul, "fp32_precision"
+    ):  # what torch.get_float32_matmul_precision refuses to sum up
+        return [str(kind.fp32_precision) for kind in _kinds()]
+    return str(torch.get_float32_matmul_precision())
+
+
+def _kinds() -> list[Any]:
+    backends: Any = torch.backends
+    return [backends.cuda.matmul, backends.mkldnn.matmul, backends.cudnn.rnn]
 
 
 def mixes_records(model: nn.Module, longest: int) -> list[str]:

@@ -19,6 +19,7 @@ from torch import nn
 
 from taciturn.errors import DataError
 from taciturn.persample.capture import trainable_names
+from taciturn.persample.isolated import product_precisions
 from taciturn.text.files import write_bytes
 from taciturn.training.world import World
 
@@ -86,7 +87,7 @@ def environment(
         "the number of threads": str(torch.get_num_threads()),
         "the machine": _machine(),
         "the instructions that torch uses": torch.backends.cpu.get_cpu_capability(),
-        "the precision of matrix products": f"{torch.get_float32_matmul_precision()} {torch.backends.mkldnn.enabled}",
+        "the precision of matrix products": f"{product_precisions()} {torch.backends.mkldnn.enabled}",
         **{f"the version of {name}": version(name) for name in names},
         "settings of the libraries": " ".join(f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith(_SET)),
     }
