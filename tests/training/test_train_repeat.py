@@ -16,6 +16,7 @@ from broken_off import KEPT, NOISY, P, crash, elsewhere, killed, lines, lost, ro
 from tiny import model, plan, private, public, run, weights
 
 from taciturn.errors import DataError, MismatchError
+from taciturn.persample.isolated import float32_products
 from taciturn.privacy.ledger import Ledger
 from taciturn.training import checkpoint, engine, releases, repeat
 from taciturn.training.engine import Options
@@ -225,9 +226,10 @@ def test_what_sums_depend_on_is_named() -> None:
     assert "on a GPU" in str(repeatable(facts, None))
     assert repeat.environment(dict, 1, torch.device("cuda"), engine.ALONE) is None
     assert repeat.environment(dict, 1, torch.device("cpu"), replace(engine.ALONE, size=2)) is None
-    assert repeat.environment(dict, 1, torch.device("cpu"), engine.ALONE) == repeat.environment(
-        dict, 1, torch.device("cpu"), engine.ALONE
-    )
+    here = repeat.environment(dict, 1, torch.device("cpu"), engine.ALONE)
+    assert here == repeat.environment(dict, 1, torch.device("cpu"), engine.ALONE)
+    with float32_products():  # asked for in words: the same arithmetic as by default
+        assert here == repeat.environment(dict, 1, torch.device("cpu"), engine.ALONE)
 
 
 def test_a_base_model_or_records_that_changed_are_another_environment(tmp_path: Path) -> None:

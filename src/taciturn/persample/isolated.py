@@ -59,34 +59,37 @@ def float32_products() -> Iterator[None]:
     """Products of float32 matrices without TF32 or bfloat16 inside: norms would be off by 1e-3, and the clipped sum by more
     than its bound. What autocast does is not touched: its factors are rounded before norm and sum alike read them."""
     found = product_precisions()
-    if isinstance(found, str):
-        torch.set_float32_matmul_precision("highest")
-        try:
-            yield
-        finally:
-            torch.set_float32_matmul_precision(found)
-        return
-    for kind in _kinds():
-        kind.fp32_precision = "ieee"
+    set_product_precisions("highest" if isinstance(found, str) else dict.fromkeys(found, "ieee"))
     try:
         yield
     finally:
-        for kind, precision in zip(_kinds(), found, strict=True):
-            kind.fp32_precision = precision
+        set_product_precisions(found)
 
 
-def product_precisions() -> list[str] | str:
-    """How float32 products are computed now, by kind; one word for all in torch before 2.9."""
-    if hasattr(
-        torch.backends.cuda.matmul, "fp32_precision"
-    ):  # what torch.get_float32_matmul_precision refuses to sum up
-        return [str(kind.fp32_precision) for kind in _kinds()]
+def product_precisions() -> dict[str, str] | str:
+    """How float32 products are computed now: a word for each kind, which torch's single word cannot always sum up; that
+    word alone in torch before 2.9."""
+    if hasattr(torch.backends.cuda.matmul, "fp32_precision"):
+        return {name: str(kind.fp32_precision) for name, kind in _kinds().items()}
     return str(torch.get_float32_matmul_precision())
 
 
-def _kinds() -> list[Any]:
+def set_product_precisions(words: dict[str, str] | str) -> None:
+    """Compute float32 products as :func:`product_precisions` said in ``words``."""
+    if isinstance(words, str):
+        torch.set_float32_matmul_precision(words)
+        return
+    for name, kind in _kinds().items():
+        kind.fp32_precision = words[name]
+
+
+def _kinds() -> dict[str, Any]:
     backends: Any = torch.backends
-    return [backends.cuda.matmul, backends.mkldnn.matmul, backends.cudnn.rnn]
+    return {
+        "cuda.matmul": backends.cuda.matmul,
+        "cudnn.rnn": backends.cudnn.rnn,
+        "mkldnn.matmul": backends.mkldnn.matmul,
+    }
 
 
 def mixes_records(model: nn.Module, longest: int) -> list[str]:

@@ -87,7 +87,7 @@ def environment(
         "the number of threads": str(torch.get_num_threads()),
         "the machine": _machine(),
         "the instructions that torch uses": torch.backends.cpu.get_cpu_capability(),
-        "the precision of matrix products": f"{product_precisions()} {torch.backends.mkldnn.enabled}",
+        "the precision of matrix products": _precisions(),
         **{f"the version of {name}": version(name) for name in names},
         "settings of the libraries": " ".join(f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith(_SET)),
     }
@@ -146,6 +146,13 @@ _MOVES = (
     "cpu cores",
     "siblings",
 )
+
+
+def _precisions() -> str:
+    """Of a processor. Torch's "none" (nobody asked for less) and "ieee" are one arithmetic."""
+    found = product_precisions()
+    word = found if isinstance(found, str) else found["mkldnn.matmul"].replace("none", "ieee")
+    return f"{word} {torch.backends.mkldnn.enabled}"
 
 
 def _machine() -> str:
