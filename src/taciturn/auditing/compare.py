@@ -17,6 +17,7 @@ from taciturn.privacy.certificate import Certificate
 from taciturn.privacy.events import Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation, SelectiveGaussian
 from taciturn.privacy.events import from_json as event_from_json
 from taciturn.privacy.guarantee import Guarantee, round_up, to_number
+from taciturn.privacy.held import NARROWED
 from taciturn.privacy.statements import DETECTED, MISSED, RECORD, SECRET
 
 EXCEEDED = "the attack's lower bound is above the certificate's ε: the guarantee does not hold"
@@ -51,12 +52,16 @@ def statement(audited: Audited, statements: Iterable[Guarantee]) -> Guarantee | 
 
 
 def _fits(audited: Audited, each: Guarantee) -> bool:
-    if each.notion not in UNITS[audited.notion] or each.relation != audited.relation or each.status == "estimate":
+    if each.notion not in UNITS[audited.notion] or each.relation != audited.relation:
+        return False
+    if each.status in ("estimate", "refuted"):
+        return False
+    if NARROWED in each.unit and not audited.detected:  # nobody knows whether the policies mark what was attacked
         return False
     k = each.detail.get("k")
     if k is None:  # "published-claim" and "conditional" are claims as well: an attack may refute them
         covered = (SECRET, RECORD, DETECTED if audited.detected else MISSED)
-        return audited.k == 1 and (each.unit in covered or each.notion == "uedp")
+        return audited.k == 1 and (each.unit.partition(NARROWED)[0] in covered or each.notion == "uedp")
     if each.notion == "group-confidentiality":  # of some secrets only, e.g. of those that are detected
         narrower = "that the policy detects" in each.unit and not audited.detected
         return k >= audited.k and not narrower and "all such secrets" not in each.unit

@@ -35,6 +35,7 @@ from taciturn.privacy.statements import (
     WHOLE,
     Counts,
     alignment,
+    bounds_fail,
     faults,
     grouped,
     labelled_sample,
@@ -192,7 +193,7 @@ def _screened(
     return settle(
         "bayesian-confidentiality", SCREENED, "substitution", epsilon, delta,
         "averaged over what a person left (guarantees.md §4.1b)", (*assumptions, sample), evidence,
-        curve=_either(detected, missed, m, evidence.delta), detail={"gamma": m},
+        curve=_either(detected, missed, m, evidence.delta), detail={"gamma": m, "bounds_fail": bounds_fail(evidence, 1)},
     )  # fmt: skip
 
 
@@ -218,7 +219,8 @@ def _averaged(
     yield settle(
         "bayesian-confidentiality", DRAWN_SECRET, "substitution", epsilon, delta,
         "averaged over the miss (guarantees.md §4.1b)", (*assumptions, labelled_sample(evidence, 1)), evidence,
-        curve=_either(detected, missed, m, evidence.delta), detail={"gamma": m}, reason=detected.reason,
+        curve=_either(detected, missed, m, evidence.delta), detail={"gamma": m, "bounds_fail": bounds_fail(evidence, 1)},
+        reason=detected.reason,
     )  # fmt: skip
     if first and missed.reason is None and 0 < m < 1 and not faults(evidence) and not evidence.seeded_noise:
         thinned: dict[Event, int] = {

@@ -12,6 +12,7 @@ from taciturn.privacy import verify as recompute
 from taciturn.privacy.claims import Phases
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.held import held
 
 
 def mechanism(name: str) -> Any:
@@ -22,11 +23,11 @@ def mechanism(name: str) -> Any:
 
 
 def guarantees(name: str, phases: Phases, evidence: Evidence) -> list[Guarantee]:
-    """Every statement that holds for a finished run of a mechanism.
+    """Every statement that a finished run of a mechanism makes, with the status that the evidence leaves it.
 
     phases: what the ledger counted (``Ledger.by_phase()``). evidence: measured facts.
     """
-    return list(mechanism(name).guarantees(phases, evidence))
+    return list(held(mechanism(name).guarantees(phases, evidence), evidence))
 
 
 def verify(path: str | os.PathLike[str]) -> list[recompute.Mismatch]:

@@ -25,9 +25,9 @@ from taciturn.privacy.accountant import accountant_name
 from taciturn.privacy.claims import Claims, spent_of
 from taciturn.privacy.events import from_json as event_from_json
 from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee, from_number, to_number
+from taciturn.privacy.guarantee import EMPTY, Guarantee, from_number, to_number
 from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.release import RELEASE, against_release, over_target
+from taciturn.privacy.release import RELEASE, against_release, over_target, refutations
 from taciturn.privacy.together import beside
 
 PLAN, EVIDENCE, LEDGER, CERTIFICATE, MODEL = "plan.json", "evidence.json", "ledger.jsonl", "certificate.json", "model"
@@ -62,11 +62,16 @@ class Certificate(BaseModel):
     seeded_noise: bool
     release: bool = Field(description=RELEASE)
     reasons: list[str] = Field(description="why release is false; empty if it is true")
-    not_covered: list[str] = Field(description="what this certificate promises nothing about (status none), and why")
+    not_covered: list[str] = Field(description="what this certificate promises nothing about (status none or refuted), and why")
     digest: str
 
     def statements(self) -> list[Guarantee]:
         return [Guarantee.from_json(each) for each in self.guarantees]
+
+    @property
+    def refuted(self) -> list[str]:
+        """What evidence says against statements; a certificate that has any is of a guarantee that is not met."""
+        return refutations(self.statements())
 
     @property
     def epsilon_spent(self) -> float:
@@ -143,7 +148,7 @@ def recompute(folder: Path, claims: Claims) -> dict[str, Any]:
         "seeded_noise": seeded,
         "release": not reasons,
         "reasons": reasons,
-        "not_covered": [f"{each.unit} ({each.notion}): {each.reason}" for each in statements if each.status == "none"],
+        "not_covered": [f"{each.unit} ({each.notion}): {each.reason}" for each in statements if each.status in EMPTY],
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.privacy import tuning
@@ -13,6 +13,9 @@ Unit = Literal["sentence", "turn", "document"]
 Order = Literal["redact-first", "as-published"]
 Dedup = Literal["suspicious", "private", "all", "none", "near"]
 LabelUnit = Literal["secret", "record"]
+Allow = Literal["large-delta", "full-batch", "cannot-learn"]
+ALLOWED: frozenset[str] = frozenset(get_args(Allow))
+"""What a plan is refused for unless it is allowed by name (mechanisms/dubious.py says of each why)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +38,11 @@ class Evidence:
     records_per_user: the most protected records one user has.
     spans_not_stable: spans whose detection did not survive masking (they count as missed).
     preprocessing: why preparation was not record-local or public, one reason each (empty: it was).
-    private_validation: a decision (early stopping, model choice, tuning) looked at private validation data.
+    private_validation: decisions (early stopping, model choice, tuning) could look at validation text that is not known to
+        be public (``valid_is`` of run.toml; a split of the corpus itself is private).
+    protected: how many units steps with noise draw from (records, users, or units of both); None where none has noise.
+    open_groups: (name, k): k records that steps without noise read, public ones or skeletons, hold a secret of that group.
+    allowed: what the plan was let through with although it is an error by default (``allow`` of run.toml), by name.
     seeded_noise: noise or sampling coins came from a stored seed.
     dial: share of spans π was made to miss on purpose, for an experiment.
     screened: (secrets looked for again in the records a person screened for the first phase of jft, those of them missed).
@@ -65,6 +72,9 @@ class Evidence:
     spans_not_stable: int = 0
     preprocessing: tuple[str, ...] = ()
     private_validation: bool = False
+    protected: int | None = None
+    open_groups: tuple[tuple[str, int], ...] = ()
+    allowed: tuple[str, ...] = ()
     seeded_noise: bool = False
     dial: float | None = None
     screened: tuple[int, int] | None = None
@@ -97,8 +107,11 @@ class Evidence:
             gamma, delta2 = self.miss_bounds
             if not (self.labels and 0 <= delta2 <= 1 and 0 <= gamma <= 1):
                 raise UsageError(f"evidence: miss_bounds need labels and must lie in [0, 1], found {self.miss_bounds}")
-        if any(k < 0 for _, k in self.groups) or (self.records_per_user or 0) < 0:
-            raise UsageError("evidence: group sizes and records_per_user cannot be negative")
+        counted = (*(k for _, k in (*self.groups, *self.open_groups)), self.records_per_user or 0, self.protected or 0)
+        if min(counted) < 0:
+            raise UsageError("evidence: group sizes, records_per_user and protected cannot be negative")
+        if any(name not in ALLOWED for name in self.allowed):
+            raise UsageError(f"evidence: allowed takes {', '.join(sorted(ALLOWED))}, found {list(self.allowed)}")
         if (self.other_runs or 0) < 0 or (self.other_steps and not self.other_runs):
             raise UsageError("evidence: other_runs cannot be negative, and other_steps need other runs")
         if self.selection is not None and self.other_runs is not None:
@@ -117,6 +130,8 @@ class Evidence:
         value = asdict(self)
         value["miss_bounds"] = None if self.miss_bounds is None else list(self.miss_bounds)
         value["groups"] = [list(each) for each in self.groups]
+        value["open_groups"] = [list(each) for each in self.open_groups]
+        value["allowed"] = list(self.allowed)
         value["preprocessing"] = list(self.preprocessing)
         value["other_steps"] = [dict(each) for each in self.other_steps]
         value["selection"] = None if self.selection is None else dict(self.selection)

@@ -12,10 +12,12 @@ from taciturn.privacy.events import RELATIONS, Relation
 from taciturn.privacy.tradeoff import TradeOff
 
 Notion = Literal["dp", "confidentiality", "group-confidentiality", "bayesian-confidentiality", "sdp", "user-dp", "uedp"]
-Status = Literal["proved", "conditional", "estimate", "published-claim", "none"]
+Status = Literal["proved", "conditional", "estimate", "published-claim", "refuted", "none"]
 
 NOTIONS: frozenset[str] = frozenset(get_args(Notion))
 STATUSES: frozenset[str] = frozenset(get_args(Status))
+EMPTY: frozenset[str] = frozenset({"refuted", "none"})
+"""Statuses of a statement that promises nothing: evidence speaks against a condition of it, or nothing is known to hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,10 +63,10 @@ class Guarantee:
             )
         if not self.epsilon >= 0 or not 0 <= self.delta <= 1:
             raise UsageError(f"guarantee: expected ε ≥ 0 and δ in [0, 1], found ({self.epsilon}, {self.delta})")
-        if self.status == "none" and self.epsilon != math.inf:
-            raise UsageError("guarantee: status 'none' means ε = ∞")
-        if self.status == "none" and not self.reason:
-            raise UsageError("guarantee: status 'none' needs a reason")
+        if self.status in EMPTY and self.epsilon != math.inf:
+            raise UsageError(f"guarantee: status '{self.status}' means ε = ∞")
+        if self.status in EMPTY and not self.reason:
+            raise UsageError(f"guarantee: status '{self.status}' needs a reason")
         if self.status == "proved" and not all(each.enforced for each in self.assumptions):
             raise UsageError("guarantee: status 'proved' with an assumption that nothing enforces")
 
@@ -121,6 +123,8 @@ class Guarantee:
         about = f"about {self.unit}"
         if self.status == "none":
             return f"Anyone who sees the model may be able to learn everything {about}: nothing is promised"
+        if self.status == "refuted":
+            return f"What was to be promised {about} does not hold: evidence refutes a condition of it"
         hedge = {
             "estimate": " by an estimate that is not a bound",
             "published-claim": " as published, which is not proved",

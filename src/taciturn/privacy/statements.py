@@ -35,7 +35,12 @@ CONSTANTS = Assumption("rate, steps, clipping norm, noise and divisor do not dep
 LOCAL = Assumption("screening is record-local and training does not depend on the order of records", enforced=True)
 SIZE = Assumption("the number of protected records is treated as public", enforced=True)
 UNITS = Assumption("the numbers of users, entities and units are treated as public", enforced=True)
-VALIDATION = Assumption("no secret is in the private validation data that decisions looked at", enforced=False)
+VALIDATION = Assumption(
+    "no secret is in the validation text that decisions looked at, which is not known to be public", enforced=False
+)
+DRAWN_DELTA = 0.1
+"""A statement about a secret drawn at random that leaves out a larger chance than this is none. It does not depend on how many
+records there are: the chance is of the draw, not of a record that is given away."""
 
 
 def confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) -> Iterator[Guarantee]:
@@ -106,6 +111,7 @@ def drawn(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, .
         "labels_needed_for_delta": float(needed),
     }
     bounds = 2 if conditional else 1
+    detail["bounds_fail"] = bounds_fail(evidence, bounds)
     sample = labelled_sample(evidence, bounds)
     return settle(
         "bayesian-confidentiality", DRAWN_SECRET, "substitution", bound.epsilon, bound.delta, theorem,
@@ -118,9 +124,14 @@ def labelled_sample(evidence: Evidence, bounds: int) -> Assumption:
     """What ``bounds`` bounds drawn from the labels rest on."""
     return Assumption(
         f"{sampled(evidence)} are a random sample of those to protect "
-        f"(the bounds drawn from them fail for at most {100 * bounds * (1 - evidence.confidence):.2g} % of samples)",
+        f"(the bounds drawn from them fail for at most {100 * bounds_fail(evidence, bounds):.2g} % of samples)",
         enforced=False,
     )
+
+
+def bounds_fail(evidence: Evidence, bounds: int) -> float:
+    """The chance that one of ``bounds`` one-sided bounds is wrong."""
+    return bounds * (1 - evidence.confidence)
 
 
 def sampled(evidence: Evidence) -> str:

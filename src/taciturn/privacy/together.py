@@ -15,9 +15,10 @@ from taciturn.privacy.claims import Phases
 from taciturn.privacy.events import FREE, Event, NonPrivate, PoissonGaussian, Relation
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Assumption, Guarantee, Notion
+from taciturn.privacy.held import contradicted, refuted
 from taciturn.privacy.history import Paid, added, own
 from taciturn.privacy.selection import ONLY_THE_BEST, SCORES, SETTINGS, Runs, select
-from taciturn.privacy.statements import DETECTED, PRIVATE_RECORD, RECORD, SECRET
+from taciturn.privacy.statements import COVERED, DETECTED, PRIVATE_RECORD, RECORD, SECRET
 from taciturn.privacy.tradeoff import TradeOff
 
 USER = "whether one user's records were there"
@@ -107,7 +108,7 @@ def beside(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delta: f
     alone = "The guarantees of this certificate count this run alone"
     if evidence.selection is not None:
         runs = tuning.from_json(evidence.selection)
-        found = together(added(mine), delta, runs)
+        found = _left(together(added(mine), delta, runs), phases, evidence)
         said = (
             f"{alone}, as if it had not been chosen. It was chosen among a number of runs on this corpus that was drawn "
             f"from {tuning.words(runs)}; the other runs are counted in what follows, and in nothing else. How many they "
@@ -121,7 +122,7 @@ def beside(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delta: f
     if not known:
         return _other_runs(0, None, [], f"{alone}: no other run on this corpus is recorded, so there is none to count.")
     others = [Paid.from_json(each) for each in evidence.other_steps]
-    found = together(added([*mine, *others]), delta)
+    found = _left(together(added([*mine, *others]), delta), phases, evidence)
     runs_are = "1 other run on this corpus is" if known == 1 else f"{known} other runs on this corpus are"
     said = (
         f"{alone}: {runs_are} recorded (such as those that settings were tried in) and not counted in them. "
@@ -129,6 +130,13 @@ def beside(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delta: f
         "relies on that."
     )
     return _other_runs(known, "composition", found, said)
+
+
+def _left(found: list[Guarantee], phases: Phases, evidence: Evidence) -> list[Guarantee]:
+    """Without what evidence refutes: several runs promise nothing that one of them does not."""
+    plain = {part for counts in phases.values() for e, n in counts.items() if n and isinstance(e, NonPrivate) for part in e.reads}
+    why = contradicted(COVERED, evidence) if plain & set(FREE) and (not evidence.all_private or evidence.skeletons) else []
+    return [refuted(each, why) if why and each.unit == SECRET and each.finite else each for each in found]
 
 
 def _other_runs(known: int | None, counted_by: str | None, found: list[Guarantee], said: str) -> dict[str, Any]:
