@@ -105,12 +105,13 @@ def plan(
     delta: float | None = None,
     seeds: Mapping[str, Any] | None = None,
     train: Mapping[str, Any] | None = None,
+    allow: Sequence[str] = (),
     **options: Any,
 ) -> Planned:
     """What a run would be. ``options`` are the mechanism's own, e.g. ``public={"epochs": 10}`` for crt. model: a name, or
-    the whole table of settings, e.g. ``{"name": "gpt2", "lora": {"r": 8}, "dtype": "bf16"}``.
+    the whole table of settings, e.g. ``{"name": "gpt2", "lora": {"r": 8}, "dtype": "bf16"}``. allow: see :mod:`taciturn.mechanisms.dubious`.
 
-    Raises UsageError for an unknown mechanism or option (naming the nearest).
+    Raises UsageError for an unknown mechanism or option (naming the nearest), and for a plan that needs an ``allow``.
     """
     raw = {
         "mechanism": mechanism,
@@ -121,6 +122,7 @@ def plan(
         "options": options,
         "seeds": dict(seeds or {}),
         "train": dict(train or {}),
+        "allow": list(allow),
     }
     config = parse(RunConfig, raw, "plan")
     return Planned(config, planning.make_plan(config, screened), screened)

@@ -141,7 +141,8 @@ def test_missing_pieces_are_said(make_run: Callable[..., Path], like: str) -> No
     assert "Not certified: run-certificate.json" in shown("certificate.json")
     bare = shown("certificate.json", "audit.json", "evidence.json", "metrics.jsonl", "ledger.jsonl")
     for said in (
-        "Not attacked yet",
+        "No bound covers every secret in this model",
+        "has not been attacked",
         "Not certified",
         "No counts were recorded",
         "No perplexity or accuracy was measured",

@@ -56,8 +56,12 @@ def test_parts_and_counts() -> None:
     assert screened.group_size([SECRET], "redacted") == 0
     assert screened.group_size(["hello"], "redacted") == 2
     assert screened.group_size(["hello"]) == 0
-    with pytest.raises(UsageError, match="no group is counted"):
-        screened.group_size([SECRET], "public")
+    # Where a secret must not be at all: what is found there is evidence against the policies.
+    assert screened.group_size([SECRET], "public") == screened.group_size([SECRET], "skeletons") == 0
+    assert screened.group_size(["hello"], "public") == 2
+    assert screened.group_size(["my name"], "skeletons") == 2
+    with pytest.raises(UsageError, match="unknown"):
+        screened.group_size([SECRET], "privat")  # type: ignore[arg-type]
 
 
 def test_scopes_and_switches() -> None:

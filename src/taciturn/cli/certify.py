@@ -30,7 +30,8 @@ def certify(
     schema: Annotated[bool, Parameter(help="print the JSON Schema of certificates; needs no run", negative="")] = False,
     json: Json = False,
 ) -> int:
-    """Compute every guarantee from the run's ledger and write certificate.json. Exit code 4: the target is not met.
+    """Compute every guarantee from the run's ledger and write certificate.json. Exit code 4: the target is not
+    met, or evidence refutes a claim.
 
     Example: `taciturn certify runs/mail --group family=secrets.txt --recall recall.json`
     """
@@ -81,7 +82,10 @@ def certify(
     if target is not None:
         sigmas = [e["noise_multiplier"] for p in certificate.plan["phases"] if "noise_multiplier" in (e := p["event"])]
         talk.print(against_target(target["epsilon"], certificate.epsilon_spent, sigmas))
-    return 4 if target is not None and certificate.epsilon_spent > target["epsilon"] else 0
+    for reason in certificate.refuted:
+        talk.print(f"refuted: {reason}", soft_wrap=True)
+    over = target is not None and certificate.epsilon_spent > target["epsilon"]
+    return 4 if over or certificate.refuted else 0
 
 
 def _without_a_run(schema: bool, new_key: Path | None) -> None:

@@ -5,12 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from taciturn.errors import UsageError
 
+Allowed = Annotated[
+    tuple[Literal["large-delta", "full-batch", "cannot-learn"], ...],
+    Parameter(name="--allow", help="a plan that is an error by default, by what is the matter with it"),
+]
 Json = Annotated[bool, Parameter(help="result as JSON on standard output", negative="")]
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json, assign
+from taciturn.cli.options import Allowed, Json, assign
 from taciturn.mechanisms import MECHANISMS
 
 
@@ -30,6 +30,7 @@ def plan(
         str | None,
         Parameter(help="LAW:MEAN: runs to choose the best from, their number drawn with -o; e.g. geometric:10"),
     ] = None,
+    allow: Allowed = (),
     json: Json = False,
 ) -> None:
     """Work out phases, σ, sampling rate, steps and ε for a mechanism on a screened corpus; trains nothing.
@@ -52,6 +53,7 @@ def plan(
         "epsilon": epsilon,
         "delta": delta,
         "train": {"valid": [str(Path(v).resolve()) for v in valid]},
+        "allow": list(allow),
     }
     config = parse(RunConfig, assign(raw, set_), "plan")
     runs = None if selection is None else tuning.parse(selection)

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import Allowed, Json
 
 
 def run(
@@ -19,11 +19,13 @@ def run(
     again: Annotated[
         bool, Parameter(help="train anew with changed settings: this spends more ε on the same text", negative="")
     ] = False,
+    allow: Allowed = (),
     json: Json = False,
 ) -> int:
     """Screen, plan, train, certify, audit, report and export; what is done is kept, what was stopped goes on.
 
-    A changed setting redoes what depends on it. Exit code 4: the target is not met, or an attack is above the certificate.
+    A changed setting redoes what depends on it. Exit code 4: the target is not met, evidence refutes a claim, or
+    an attack is above the certificate.
 
     Example: `taciturn run project.toml --until plan`, then `taciturn run project.toml`
     """
@@ -44,7 +46,7 @@ def run(
     loaded = load(project)
     show = Show(lambda line: talk.print(line, markup=False), screening, training)
     with opened(loaded.folder) as state:
-        work = Work(loaded, state, show, again)
+        work = Work(loaded, state, show, again, allow)
         try:
             work.carry_out(until)
         except Interrupted as stopped:

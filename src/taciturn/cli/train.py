@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json, assign, rank, silent
+from taciturn.cli.options import Allowed, Json, assign, rank, silent
 
 
 def train(
@@ -16,6 +16,7 @@ def train(
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="the run's folder")] = None,
     resume: Annotated[bool, Parameter(help="go on from the newest checkpoint", negative="")] = False,
     set_: Annotated[tuple[str, ...], Parameter(name=["--set", "-s"], help="KEY=VALUE of run.toml")] = (),
+    allow: Allowed = (),
     json: Json = False,
 ) -> None:
     """Train, with checkpoints and a ledger, and export the model into the run's folder.
@@ -40,6 +41,7 @@ def train(
         folder, loaded = output, load_config(config)
     if set_:
         loaded = parse(RunConfig, assign(loaded.model_dump(mode="json"), set_), "--set")
+    loaded = loaded.model_copy(update={"allow": tuple(dict.fromkeys((*loaded.allow, *allow)))})
     if rank():  # process 0 talks
         silent()
         runs.train(loaded, folder, resume=resume)

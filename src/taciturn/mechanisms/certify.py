@@ -31,6 +31,7 @@ def certify(
     recall: Path | None = None,
     confidence: float | None = None,
     selected: bool = False,
+    private_validation: bool | None = None,
 ) -> Certificate:
     """Write certificate.json into a run's folder and return it.
 
@@ -38,7 +39,8 @@ def certify(
     kept (CRT Theorem 8.2). labelled, missed, missed_by_both: counts of a labelled sample, instead of the annotations the
     corpus came with (Theorem 8.3). recall: a file of `taciturn recall -o` that has them. confidence: of each one-sided
     bound; the file's if not given, else 0.95. selected: the run is the best of those whose number was drawn beforehand
-    (`taciturn plan --selection`): the certificate has the price of choosing, and not how many they were.
+    (`taciturn plan --selection`): the certificate has the price of choosing, and not how many they were. private_validation:
+    whether decisions could look at text that is not known to be public, where that is known better than when it was trained.
     """
     with reading(folder):
         return _certify(folder, groups or {}, (labelled, missed, missed_by_both), recall, confidence, selected)
@@ -59,7 +61,8 @@ def _certify(
     evidence = Evidence.from_json(load_json(folder / "evidence.json"))
     if groups:
         screened = load(run.config.corpus)
-        evidence = replace(evidence, groups=group_sizes(screened, noised_parts(folder), groups))
+        sizes = group_sizes(screened, noised_parts(folder), groups)
+        evidence = replace(evidence, groups=sizes, open_groups=group_sizes(screened, open_parts(folder), groups))
     if labelled is not None:
         evidence = replace(evidence, label_unit="secret", miss_bounds=None)
         evidence = replace(evidence, labelled=labelled, missed_by_pi=missed, missed_by_both=missed_by_both)
@@ -70,6 +73,8 @@ def _certify(
         evidence = measured(evidence, read_recall(recall), manifest, confidence)
     else:
         evidence = replace(evidence, confidence=confidence or DEFAULT_CONFIDENCE)
+    if private_validation is not None:
+        evidence = replace(evidence, private_validation=private_validation)
     count = chosen if selected else with_others
     evidence = count(evidence, folder, run.config.corpus)
     write_text(folder / "evidence.json", json.dumps(evidence.to_json(), indent=1, sort_keys=True))
@@ -87,6 +92,14 @@ def group_sizes(
         (name, max((screened.group_size(secrets, part) for part in parts), default=0))
         for name, secrets in sorted(groups.items())
     )
+
+
+def open_parts(folder: Path) -> list[Part]:
+    """Of the parts that are the same for both neighbours if the policies mark every secret: those that a run's steps without
+    noise read, from its plan.json."""
+    phases = load_json(folder / "plan.json")["phases"]
+    plain = {part for phase in phases if phase["event"]["event"] == "non-private" for part in phase["reads"]}
+    return sorted(plain & {"public", "skeletons"})
 
 
 def noised_parts(folder: Path) -> list[Part]:

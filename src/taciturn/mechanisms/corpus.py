@@ -10,8 +10,9 @@ import numpy as np
 
 from taciturn.errors import DataError
 from taciturn.mechanisms.settings import TrainConfig
+from taciturn.privacy.events import Part
 from taciturn.screening.screened import ScreenedCorpus
-from taciturn.text.document import Record
+from taciturn.text.document import MASK, Record
 from taciturn.text.readers import read
 from taciturn.text.segment import split
 from taciturn.training.grouping import mentions
@@ -106,6 +107,32 @@ def encoded(tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, 
         return replace(found.tokens, sensitive=found.flags)
     texts, labels = texts_of(phase, screened), labels_of(phase, screened)
     return encode_task(tokenizer, texts, limit, labels=labels, **task_of(plan))
+
+
+def aimless(phase: Phase, screened: ScreenedCorpus, tokens: Any, mask: int) -> str:
+    """How many records of a phase have nothing to predict, in words; "" where all have. Copies that deduplication turned into a
+    lone mask have nothing by design and do not count. Raises DataError where no record has anything: the steps would be noise
+    alone, or nothing at all. What it says is a count of private text: for whoever runs it, and no file.
+    """
+    parts: Sequence[Part] = ("original",) if isinstance(phase.rule, SelectiveState) else phase.reads
+    texts = _some(phase, [text for part in parts for text in screened.texts(part)])
+    without = tokens.aimless(mask)
+    if len(without) and without.all():
+        raise DataError(
+            f"phase {phase.name}: none of its {len(without)} records has a token to predict, so it would train on nothing. "
+            f"{AIMLESS}; raise model.max_length, or set model.loss_on = all"
+        )
+    lost = sum(bool(none) and text != MASK for none, text in zip(without, texts, strict=True))
+    said = f"{lost} of {len(without)} records of phase {phase.name} have no token to predict and train nothing"
+    if lost <= MANY * len(without):
+        return said if lost else ""
+    return f"{said}, which is more than {MANY:.0%}. {AIMLESS}"
+
+
+MANY = 0.05
+AIMLESS = (
+    "Such records are all masked, or conversations that are cut before the assistant speaks while the loss is on what it says"
+)
 
 
 def task_of(plan: Plan) -> dict[str, Any]:

@@ -6,12 +6,14 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from taciturn.errors import UsageError
+from taciturn.mechanisms.dubious import DEFAULT_DELTA, dubious, protected
+from taciturn.mechanisms.settings import TrainConfig
 from taciturn.privacy.evidence import Evidence
 from taciturn.screening.describe import CLEANED
 from taciturn.screening.screened import ScreenedCorpus
+from taciturn.text.readers import read
 from taciturn.training.plan import Plan
-
-DEFAULT_DELTA = 1e-5
 
 INVARIANT = ("documents", "read", "public", "private", "quarantined", "blank", "skeletons")
 """Counts that are the same for both neighbours, so a certificate may be published with them; the number of spans found,
@@ -48,6 +50,8 @@ def evidence(
         records_per_user=_records_per_user(plan, screened),
         preprocessing=tuple(preprocessing),
         spans_not_stable=counts.spans_undetected_after_check,
+        protected=protected(plan),
+        allowed=tuple(sorted(dubious(plan, options))),
         seeded_noise=plan.seeds.noise is not None,
         dial=manifest.miss_rate or None,
         screened=None if screened_by_hand is None else (screened_by_hand.checked, screened_by_hand.missed),
@@ -55,6 +59,26 @@ def evidence(
         selects=bool(getattr(options, "selects", False)),
         counts={name: getattr(counts, name) for name in INVARIANT},
     )
+
+
+def unsure_validation(train: TrainConfig, screened: ScreenedCorpus, validated: bool | None = None) -> bool:
+    """Whether a run can be steered by validation text that is not known to be public: it measures any, and nobody declared it
+    public. validated: whether there is any; None for what ``train`` names.
+
+    Raises UsageError where a file that the corpus was screened from is declared public.
+    """
+    there = bool(train.valid) if validated is None else validated
+    if not there or not train.evaluations:
+        return False
+    if train.valid_is == "public" and train.valid:
+        own = {each.digest for each in screened.manifest.inputs}
+        for name, digest in read(*train.valid).digests().items():
+            if digest in own:
+                raise UsageError(
+                    f"train.valid_is: {name} is declared public, and the corpus was screened from that very file, so it is "
+                    "private; name other text, or leave valid_is out"
+                )
+    return train.valid_is != "public"
 
 
 def _records_per_user(plan: Plan, screened: ScreenedCorpus) -> int | None:

@@ -9,7 +9,8 @@ from math import inf
 from taciturn.errors import GuaranteeError, UsageError
 from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.cost import planned_epsilon
-from taciturn.mechanisms.evidence import evidence
+from taciturn.mechanisms.dubious import refuse
+from taciturn.mechanisms.evidence import evidence, unsure_validation
 from taciturn.mechanisms.registry import guarantees, mechanism
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.evidence import Evidence
@@ -36,6 +37,7 @@ def make_plan(config: RunConfig, screened: ScreenedCorpus, salt: bytes = b"") ->
     made = module.plan(screened, options, Target(config.epsilon, config.delta))
     assert isinstance(made, Plan)
     _reachable(made)
+    refuse(made, options, config.allow)
     blinded = hashlib.blake2b(made.corpus_key.encode(), key=salt, digest_size=16).hexdigest()
     return replace(made, corpus_key=blinded, model=config.model.build(), seeds=seeds, average=config.train.average)
 
@@ -53,12 +55,14 @@ def if_chosen(config: RunConfig, plan: Plan, screened: ScreenedCorpus, runs: Run
     return together(own(plan.to_json(), phases, evidence.seeded_noise), evidence.delta, runs)
 
 
-def evidence_of(config: RunConfig, plan: Plan, screened: ScreenedCorpus) -> Evidence:
-    """What is known of a run of ``plan`` beside its steps."""
+def evidence_of(config: RunConfig, plan: Plan, screened: ScreenedCorpus, validated: bool | None = None) -> Evidence:
+    """What is known of a run of ``plan`` beside its steps. validated: whether it has validation text, if that is not only what
+    the configuration names."""
     module = mechanism(config.mechanism)
     options = parse(module.Config, config.options, f"options of {config.mechanism}")
     facts = module.facts(screened, options) if hasattr(module, "facts") else {}
-    return evidence(plan, screened, facts, options)
+    private = unsure_validation(config.train, screened, validated)
+    return replace(evidence(plan, screened, facts, options), private_validation=private)
 
 
 def _reachable(plan: Plan) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 
 from taciturn.errors import DataError, MismatchError
 from taciturn.mechanisms.config import existing, parse
-from taciturn.mechanisms.corpus import encoded, held_out, task_of
+from taciturn.mechanisms.corpus import aimless, encoded, held_out, task_of
 from taciturn.mechanisms.cost import running
 from taciturn.mechanisms.history import ENDED, not_rewound, remembered
 from taciturn.mechanisms.lock import training
@@ -112,7 +112,7 @@ def _train(
     from taciturn.models.evaluate import HeldOut
     from taciturn.models.hf import context_length, export
     from taciturn.models.template import set_template
-    from taciturn.models.tokens import load_tokenizer
+    from taciturn.models.tokens import load_tokenizer, mask_id
     from taciturn.training.check import assured
     from taciturn.training.engine import Options, fit
     from taciturn.training.releases import finish
@@ -130,6 +130,9 @@ def _train(
         model.to(world.device)
     limit = plan.model.max_length or min(context_length(model) or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
     data = {phase.name: encoded(tokenizer, plan, phase, screened, limit) for phase in plan.phases}
+    for phase in plan.phases:  # before a step is paid for
+        if said := aimless(phase, screened, data[phase.name], mask_id(tokenizer)):
+            logger.warning(said)
     assured(plan, model, data)  # fit asks too, but by then the folder is written
     for name, tokens in data.items():
         if tokens.truncated:
@@ -139,7 +142,7 @@ def _train(
     if valid is None:
         valid = held_out(config.train, screened.manifest.unit)
     if not resume:
-        world.once(lambda: _begin(config, plan, screened, out))
+        world.once(lambda: _begin(config, plan, screened, out, bool(valid)))
     module = mechanism(config.mechanism)
     chosen = parse(module.Config, config.options, f"options of {config.mechanism}")
     units = module.units(screened, chosen) if hasattr(module, "units") else {}
@@ -195,13 +198,12 @@ def _load(plan: Plan, tokenizer: Any) -> Any:
     )
 
 
-def _begin(config: RunConfig, plan: Plan, screened: ScreenedCorpus, out: Path) -> None:
+def _begin(config: RunConfig, plan: Plan, screened: ScreenedCorpus, out: Path, validated: bool) -> None:
     """Write what a run is, before its first step."""
     save_config(config, out / "run.toml")
     write_text(out / "plan.json", json.dumps(plan.to_json(), indent=1, sort_keys=True))
-    write_text(
-        out / "evidence.json", json.dumps(evidence_of(config, plan, screened).to_json(), indent=1, sort_keys=True)
-    )
+    evidence = evidence_of(config, plan, screened, validated)
+    write_text(out / "evidence.json", json.dumps(evidence.to_json(), indent=1, sort_keys=True))
 
 
 def _public_texts(plan: Plan, screened: ScreenedCorpus) -> list[str]:

@@ -14,6 +14,7 @@ from taciturn.mechanisms.config import Strict, existing, parse
 from taciturn.mechanisms.registry import mechanism
 from taciturn.models.lora import ALL, Lora
 from taciturn.models.prompt import Prompt
+from taciturn.privacy.evidence import Allow
 from taciturn.text.files import write_text
 from taciturn.training.plan import Model
 
@@ -90,7 +91,8 @@ class TrainConfig(Strict):
 
     checkpoint_steps, checkpoint_minutes: whichever comes first; ``keep`` checkpoints stay. average: decay of a moving
     average of the weights, e.g. 0.999, which is then what is evaluated and exported (it is part of the plan). valid:
-    held-out files, which must not hold training secrets; valid_text, valid_chat, valid_text_pair, valid_label: how they
+    held-out files, which must not hold training secrets; valid_is: whether their text is public, private or of unknown
+    kind: decisions that look at what is not public are a condition of every statement. valid_text, valid_chat, valid_text_pair, valid_label: how they
     are read, as screening reads text, chat, text_pair and label. tensorboard: write events for it too. shard: with several
     processes, cut the model over them instead of a copy in each. timeout_minutes: how long they wait for one another.
     """
@@ -105,6 +107,7 @@ class TrainConfig(Strict):
     timeout_minutes: float = Field(10.0, gt=0)
     evaluations: int = Field(8, ge=0)
     valid: tuple[str, ...] = ()
+    valid_is: Literal["public", "private", "unknown"] = "unknown"
     valid_text: str = "text"
     valid_chat: str | None = None
     valid_text_pair: str | None = None
@@ -113,7 +116,8 @@ class TrainConfig(Strict):
 
 
 class RunConfig(Strict):
-    """run.toml. The mechanism's own options stand in ``options``."""
+    """run.toml. The mechanism's own options stand in ``options``. allow: what would else be an error in the plan, by name
+    (see :mod:`taciturn.mechanisms.dubious`)."""
 
     mechanism: str
     corpus: Path
@@ -123,6 +127,7 @@ class RunConfig(Strict):
     options: dict[str, Any] = Field(default_factory=dict)
     seeds: SeedsConfig = SeedsConfig()
     train: TrainConfig = TrainConfig()
+    allow: tuple[Allow, ...] = ()
 
 
 def load_config(path: Path) -> RunConfig:

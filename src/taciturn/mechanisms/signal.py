@@ -28,6 +28,17 @@ def doubts(plan: Plan) -> list[str]:
     return [line for phase in plan.phases if (line := _doubt(phase, plan.steps_of(phase)))]
 
 
+def hopeless(plan: Plan) -> list[str]:
+    """Of these lines, those of phases that cannot learn at all."""
+    phases = [(phase, plan.steps_of(phase)) for phase in plan.phases]
+    return [line for phase, steps in phases if (line := _doubt(phase, steps)) and _whole(phase, steps) >= 1]
+
+
+def _whole(phase: Phase, steps: int) -> float:
+    """r/√T."""
+    return ratio(phase) / sqrt(steps)
+
+
 def ratio(phase: Phase) -> float:
     """r: the standard deviation of the noise on a step's mean gradient in any one direction, in units of C."""
     return phase.noise / phase.expected if phase.expected else float("inf")
@@ -39,7 +50,7 @@ def _doubt(phase: Phase, steps: int) -> str:
     step, units = ratio(phase), _NAMES[phase.unit]
     if step < 1:
         return ""
-    whole = step / sqrt(steps)
+    whole = _whole(phase, steps)
     facts = f"σ = {phase.noise:.3g} over {phase.expected:.3g} {units} a step, {steps:,} steps"
     more = f"more {units} a step, more steps"
     help = f"{HELP}; {more} at this σ, which costs ε" if phase.noise >= SATURATED else f"{more}, {HELP}"

@@ -71,6 +71,19 @@ class Tokens:
             return targets(self[i], mask)
         return self.scored[self.offsets[i] : self.offsets[i + 1]]
 
+    def aimless(self, mask: int) -> NDArray[np.bool_]:
+        """[records], which have nothing to predict, in whatever step: no class, or no token that can be scored."""
+        if self.labels is not None:
+            return self.labels < 0
+        scored = self.flat != mask if self.scored is None else self.scored.copy()
+        if self.scored is None:
+            scored[self.offsets[:-1][self.lengths > 0]] = False
+        if self.masking is not None:
+            scored &= ~np.isin(self.flat, self.masking.special)
+        found = np.concatenate([[0], np.cumsum(scored)])
+        none: NDArray[np.bool_] = found[self.offsets[1:]] == found[self.offsets[:-1]]
+        return none
+
     def at(self, step: int) -> Tokens:
         """These tokens in a step of training: other ones are hidden each time."""
         return self if self.masking is None else replace(self, masking=replace(self.masking, step=step))

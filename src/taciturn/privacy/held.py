@@ -69,9 +69,7 @@ def refuted(claim: Guarantee, why: Iterable[str]) -> Guarantee:
 
 def _empty(claim: Guarantee, status: Status, reason: str) -> Guarantee:
     detail = {**claim.detail, **({"epsilon_otherwise": claim.epsilon} if claim.finite else {})}
-    return replace(
-        claim, epsilon=math.inf, status=status, assumptions=(), trade_off=None, reason=reason, detail=detail
-    )
+    return replace(claim, epsilon=math.inf, status=status, assumptions=(), reason=reason, detail=detail)
 
 
 def _narrowed(claim: Guarantee, false: list[Assumption], evidence: Evidence) -> Guarantee:

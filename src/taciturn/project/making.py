@@ -64,14 +64,12 @@ def train(shared: Shared) -> tuple[str, str]:
     if runs.Run(folder).finished:
         return f"{folder}", "kept"
     resume = resumable(folder)
-    chosen = shared.project.settings
-    valid = None
-    if shared.texts.outside and not chosen.plan.train.valid:
-        valid = texts.records(shared.texts.outside, cast("Unit", shared.screened.manifest.unit))[
-            : chosen.plan.train.valid_limit
-        ]
-    with shared.show.training(f"run {folder.name}", shared.config.epsilon) as notify:
-        runs.train(shared.config, folder, screened=shared.screened, valid=valid, resume=resume, notify=notify)
+    config, valid = shared.config, None
+    if shared.own_validation:
+        outside = texts.records(shared.texts.outside, cast("Unit", shared.screened.manifest.unit))
+        valid = outside[: config.train.valid_limit]
+    with shared.show.training(f"run {folder.name}", config.epsilon) as notify:
+        runs.train(config, folder, screened=shared.screened, valid=valid, resume=resume, notify=notify)
     return f"{folder}" + (" (resumed)" if resume else ""), "done"
 
 

@@ -12,6 +12,7 @@ from taciturn.auditing.finding import save as save_findings
 from taciturn.errors import DataError
 from taciturn.mechanisms import certify as certifying
 from taciturn.mechanisms.cost import against_target
+from taciturn.mechanisms.evidence import unsure_validation
 from taciturn.privacy.certificate import CERTIFICATE
 from taciturn.privacy.history import RUNS
 from taciturn.project.attack import attack, canary_groups
@@ -35,6 +36,7 @@ def certify(shared: Shared) -> tuple[str, str]:
         file_key(recall) if recall else "",
         {name: file_key(file) for name, file in files.items()},
         file_key(shared.screened_folder / RUNS),
+        unsure := unsure_validation(shared.config.train, shared.screened, shared.own_validation or None),
     )
     step = f"certify {folder.name}"
     state = "kept"
@@ -44,7 +46,9 @@ def certify(shared: Shared) -> tuple[str, str]:
         fresh_evidence(folder)
         groups = {name: _lines(file) for name, file in files.items()}
         groups |= canary_groups(shared.planted, shared.screened, folder)
-        certifying.certify(folder, groups=groups, recall=recall, confidence=chosen.confidence)
+        certifying.certify(
+            folder, groups=groups, recall=recall, confidence=chosen.confidence, private_validation=unsure
+        )
         shared.state.finish(step, key)
     certificate = shared.certificate
     target = certificate.target

@@ -14,6 +14,7 @@ from taciturn.errors import UsageError
 from taciturn.mechanisms.config import Strict, existing, parse
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import ModelConfig, RunConfig, SeedsConfig, TrainConfig
+from taciturn.privacy.evidence import Allow
 from taciturn.screening.clean import MOST, Clean
 from taciturn.screening.dedup import Scope
 from taciturn.screening.options import Order
@@ -132,6 +133,7 @@ class Plan(Strict):
     options: dict[str, Any] = Field(default_factory=dict)
     seeds: SeedsConfig = SeedsConfig()
     train: TrainConfig = TrainConfig()
+    allow: tuple[Allow, ...] = ()
 
     def config(self, corpus: Path, base: Path) -> RunConfig:
         """run.toml for a screened corpus. Paths are relative to ``base``."""
@@ -150,6 +152,7 @@ class Plan(Strict):
             options=self.options,
             seeds=self.seeds,
             train=train,
+            allow=self.allow,
         )
 
 

@@ -16,6 +16,7 @@ from taciturn.auditing.finding import load as load_findings
 from taciturn.mechanisms.planning import make_plan
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.certificate import CERTIFICATE, Certificate
+from taciturn.privacy.evidence import Allow
 from taciturn.project.settings import Project
 from taciturn.project.state import State, key_of
 from taciturn.project.texts import Texts, texts
@@ -38,12 +39,13 @@ class Show:
 
 @dataclass
 class Shared:
-    """again: train anew although this project has paid for a run already."""
+    """again: train anew although this project has paid for a run already. allow: beside what the settings allow."""
 
     project: Project
     state: State
     show: Show
     again: bool = False
+    allow: tuple[Allow, ...] = ()
 
     @cached_property
     def texts(self) -> Texts:
@@ -59,7 +61,16 @@ class Shared:
 
     @cached_property
     def config(self) -> RunConfig:
-        return self.project.settings.plan.config(self.screened_folder, self.project.base)
+        config = self.project.settings.plan.config(self.screened_folder, self.project.base)
+        update: dict[str, Any] = {"allow": tuple(dict.fromkeys((*config.allow, *self.allow)))}
+        if self.own_validation:
+            update["train"] = config.train.model_copy(update={"valid_is": "private"})
+        return config.model_copy(update=update)
+
+    @property
+    def own_validation(self) -> bool:
+        """Whether validation text is what the split keeps out of this corpus, which is private whatever anybody declares."""
+        return bool(self.project.settings.split.held_out) and not self.project.settings.plan.train.valid
 
     @cached_property
     def plan(self) -> Plan:

@@ -63,6 +63,8 @@ class Work(Shared):
         target = self.certificate.target if "certify" in names else None
         if target is not None and self.certificate.epsilon_spent > target["epsilon"]:
             reasons.append(f"ε spent is above the target of {target['epsilon']:g}")
+        if "certify" in names:
+            reasons += self.certificate.refuted
         if "audit" in names:
             reasons += [
                 f"{attack}: the lower bound on ε is above the certificate's" for attack in exceeded(self.findings)

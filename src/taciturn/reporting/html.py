@@ -35,6 +35,7 @@ TONES = {
     "conditional": "warn",
     "estimate": "warn",
     "published-claim": "warn",
+    "refuted": "bad",
     "none": "bad",
     "leak": "bad",
     "no leak found": "good",

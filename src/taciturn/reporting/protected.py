@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from taciturn.privacy.guarantee import EMPTY
 from taciturn.reporting import formats
 from taciturn.reporting.view import RunView
 
@@ -53,7 +54,7 @@ def told(labelled: Sequence[tuple[str, RunView]]) -> list[dict[str, Any]]:
     for slot, (name, run) in enumerate(labelled):
         about = {
             "sentences": list(_sentences(run)),
-            "not_covered": [{"unit": g.unit, "reason": g.reason} for g in run.guarantees if g.status == "none"],
+            "not_covered": [{"unit": g.unit, "reason": g.reason} for g in run.guarantees if g.status in EMPTY],
         }
         same = [each for each in made if {k: v for k, v in each.items() if k != "runs"} == about]
         if not same:

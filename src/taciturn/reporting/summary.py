@@ -8,7 +8,9 @@ from typing import Any
 
 from taciturn.auditing.finding import Finding
 from taciturn.privacy.guarantee import Guarantee
-from taciturn.reporting import formats
+from taciturn.privacy.release import refutations
+from taciturn.reporting import formats, standing
+from taciturn.reporting.standing import Standing
 from taciturn.reporting.view import RunView
 
 _METHODS = {
@@ -51,8 +53,21 @@ def short(g: Guarantee) -> str:
 
 def bounded(run: RunView) -> bool:
     """Whether every headline claim is a bound that holds, with or without a condition."""
-    claims = headline(run)
-    return bool(claims) and all(g.status in ("proved", "conditional") and g.finite for g in claims)
+    return standing.bounds(headline(run))
+
+
+def refuted(run: RunView) -> list[str]:
+    """What evidence says against claims of a run."""
+    return refutations(run.guarantees)
+
+
+def stands(run: RunView) -> Standing:
+    """Where a run stands, by its claims, attacks and evidence together."""
+    claims = [*headline(run), *(g for g in run.guarantees if g.status == "refuted")]
+    against = None if run.certificate is None else [str(each) for each in run.certificate.get("reasons") or ()]
+    if run.certificate is not None and run.certificate.get("release") is not True and not against:
+        against = ["it says nothing of release"]
+    return standing.standing(claims, run.findings, against)
 
 
 def perplexity(run: RunView, field: str = "perplexity") -> float | None:
@@ -109,17 +124,22 @@ def verdict(runs: Sequence[RunView], names: Sequence[str]) -> tuple[str, list[st
     """A headline, and the paragraph under it: who leaks, who does not, under which guarantee, at what cost."""
     audited = [(n, r) for n, r in zip(names, runs, strict=True) if r.findings]
     leaking = [(n, r) for n, r in audited if leaks(r)]
-    quiet = [(n, r) for n, r in audited if not leaks(r)]
+    unsure = [(n, r) for n, r in audited if any(f.verdict == "inconclusive" for f in r.findings or ())]
+    quiet = [(n, r) for n, r in audited if all(f.verdict == "no leak found" for f in r.findings or ())]
     lines = []
     if leaking:
         lines.append(_leak_words(leaking))
+    if unsure:
+        lines.append(_unsure_words(unsure))
     if quiet:
         lines.append(_quiet_words(quiet))
     if spared := [n for n in names if n not in [name for name, _ in audited]]:
         lines.append(f"{_and(spared)} {'has' if len(spared) == 1 else 'have'} not been attacked.")
+    against = [(n, why) for n, r in zip(names, runs, strict=True) for why in refuted(r)]
+    lines.extend(f"Evidence refutes what {n} was to promise: {why}." for n, why in against)
     lines.extend(_claim_words(runs, names))
     lines.extend(_quality_words(runs, names))
-    return _headline(len(runs), audited, leaking), lines
+    return standing.headline([stands(run) for run in runs], "; ".join(why for _, why in against)), lines
 
 
 def _quality_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
@@ -162,17 +182,6 @@ def _claim_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
     return lines
 
 
-def _headline(total: int, audited: Sequence[object], leaking: Sequence[object]) -> str:
-    if not audited:
-        return "Not attacked yet"
-    if total == 1:
-        return "This model gives secrets away" if leaking else "No leak found in this model"
-    if not leaking:
-        return f"No leak found in {'any' if len(audited) == total else len(audited)} of {total} models"
-    of = f"{total} models" if len(audited) == total else f"{len(audited)} attacked models"
-    return f"{len(leaking)} of {of} {'give' if len(leaking) > 1 else 'gives'} secrets away"
-
-
 def _leak_words(leaking: Sequence[tuple[str, RunView]]) -> str:
     scores = [(n, f) for n, r in leaking if (f := r.finding("exposure")) and f.verdict == "leak"]
     if not scores:
@@ -185,6 +194,11 @@ def _leak_words(leaking: Sequence[tuple[str, RunView]]) -> str:
     p95 = scores[0][1].null.get("p95")
     chance = f"; a model that never saw the canaries stays below {formats.bits(p95)} in 95 of 100 cases" if p95 else ""
     return f"The highest canary exposure is {told}{chance}."
+
+
+def _unsure_words(unsure: Sequence[tuple[str, RunView]]) -> str:
+    tried = sorted({spoken(f.attack) for _, r in unsure for f in r.findings or () if f.verdict == "inconclusive"})
+    return f"The {_and(tried)} attack{'s' * (len(tried) > 1)} decided nothing about {_and([n for n, _ in unsure])}."
 
 
 def _quiet_words(quiet: Sequence[tuple[str, RunView]]) -> str:

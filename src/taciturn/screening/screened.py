@@ -114,7 +114,8 @@ class ScreenedCorpus:
         """k(S): an upper bound on the records of ``part`` that change when every secret of S is replaced by ``<MASK>``.
 
         original: every record that holds one of the secrets (letter case aside), found or not. redacted: every record that
-        still changes after redaction (removed: the same). private: of these, the private ones, after deduplication.
+        still changes after redaction (removed: the same). private: of these, the private ones, after deduplication. public,
+        skeletons: those in which a secret stands to be read, where none should.
 
         After redaction a record changes if one of the secrets stands in its original text (letter case aside) and not each
         time exactly on a span that π masks and that survived the check; so a partly masked secret counts. Equal private
@@ -123,11 +124,13 @@ class ScreenedCorpus:
         and all of them stay.
 
         Raises DataError when originals were not kept: redacted text alone cannot show a partly masked secret. UsageError
-        for the parts in which a secret must not be at all.
+        for an unknown part.
         """
-        if part not in ("original", "redacted", "removed", "private"):
-            raise UsageError(f"no group is counted in the part '{part}'; name original, redacted or private")
         wanted = sorted({s.lower() for s in secrets if s})
+        if part in ("public", "skeletons"):
+            return sum(bool(_places(text, wanted)) for text in self.texts(part))
+        if part not in PARTS:
+            raise UsageError(f"part '{part}' is unknown; {nearest(part, PARTS)}")
         original = self.originals
         columns = (
             *(self.table[n] for n in ("part", "redacted", "label")),
