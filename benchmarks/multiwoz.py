@@ -25,6 +25,7 @@ from taciturn import api
 from taciturn.auditing.canaries import Planted, Template, draw, plant
 from taciturn.mechanisms.run import Run
 from taciturn.models.evaluate import utility
+from taciturn.privacy.evidence import ALLOWED
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import load
@@ -70,6 +71,7 @@ def main() -> None:
             delta=DELTA,
             epsilon=options.epsilon if mechanism in ("crt", "dpsgd") else None,
             train={"evaluations": 4, "checkpoint_minutes": 1e6, "checkpoint_steps": 10**6},
+            allow=sorted(ALLOWED),
             **settings,
         )
         print(planned, flush=True)

@@ -38,6 +38,7 @@ from taciturn.models.tokens import load_tokenizer, mask_id
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.calibrate import noise_multiplier
 from taciturn.privacy.events import PoissonGaussian
+from taciturn.privacy.evidence import ALLOWED
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.screening.screened import MANIFEST, ScreenedCorpus
 from taciturn.text.document import MASK, Document, Record
@@ -123,6 +124,7 @@ class Work:
             delta=delta,
             seeds={"model": seed, "data": seed},
             train={"token_budget": 2048, "evaluations": 1, "checkpoint_steps": 10**6, "checkpoint_minutes": 1e6},
+            allow=sorted(ALLOWED),
             **{name: value for name, value in options.items() if name != "screened"},
         )
         if (

@@ -27,6 +27,7 @@ from common import Row, Work, number, table
 import taciturn as tt
 from taciturn.auditing.canaries import Planted, Template, draw, plant
 from taciturn.data.loaders import load
+from taciturn.privacy.evidence import ALLOWED
 from taciturn.screening.screened import MANIFEST, ScreenedCorpus
 from taciturn.text.document import MASK, Document, Record
 from taciturn.text.readers import Corpus
@@ -176,6 +177,7 @@ class Experiment:
             delta=DELTA,
             seeds={"model": seed, "data": seed},
             train={"token_budget": 2048, "evaluations": 1, "checkpoint_steps": 10**6, "checkpoint_minutes": 1e6},
+            allow=sorted(ALLOWED),
             **options,
         )
         out = self.work.folder / "runs" / f"{mechanism}-{time.time_ns()}"

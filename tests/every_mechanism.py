@@ -52,4 +52,5 @@ def config(name: str, epsilon: float | None = 4.0, noise: int | str = "os", **op
         options={**OPTIONS[name], **options},
         seeds={"noise": noise},  # type: ignore[arg-type]
         train={"checkpoint_steps": 2},  # type: ignore[arg-type]
+        allow=("cannot-learn",) if name.startswith("uedp") else (),  # a few steps of a few units
     )

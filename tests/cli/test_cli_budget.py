@@ -281,6 +281,9 @@ def test_a_plan_shows_the_price_of_choosing_and_draws_only_when_it_is_written(
         "--selection",
         "geometric:3",
     ]
+    assert run(argv) == 2  # its batch of 256 is larger than the corpus
+    assert "--allow full-batch" in capsys.readouterr().err
+    argv += ["--allow", "full-batch"]
     assert run(argv) == 0
     assert "best of a random number of such runs (geometric:3): confidentiality" in capsys.readouterr().out
     assert not (corpus / "runs.jsonl").exists()

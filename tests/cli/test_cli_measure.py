@@ -250,7 +250,9 @@ def test_a_certificate_takes_measured_recall(story: Any, tmp_path: Path, capsys:
     drawn = next(g for g in json.loads(out)["guarantees"] if g["notion"] == "bayesian-confidentiality")
     found = json.loads(weighted.read_text())
     assert drawn["detail"]["gamma"] == pytest.approx(found["bounds"]["gamma"])
-    assert any("weighted by stratum" in a["text"] for a in drawn["assumptions"])
+    assert json.loads(out)["evidence"]["miss_bounds"] == [found["bounds"]["gamma"], found["bounds"]["delta2"]]
+    assert (drawn["status"], drawn["assumptions"]) == ("none", [])  # its bounds are above 10 %
+    assert "labels without a miss" in drawn["reason"]
     assert run(["verify", str(copy / "certificate.json")]) == 0
     assert (
         "confidence 0.95"

@@ -122,7 +122,7 @@ def test_help_and_torch_free_commands_import_no_torch(story: Any) -> None:
     lines = [[name, "--help"] for name in COMMANDS] + [
         ["--help"], ["budget", "--sigma", "1", "--rate", "0.01", "--steps", "100"], ["verify", f"{f}/run/certificate.json"],
         ["policies"], ["screen", f"{f}/talk.jsonl", "-p", "email", "-o", f"{f}/again"], ["plan", "crt", f"{f}/again",
-        "--epsilon", "3", "--delta", "1e-3"],
+        "--epsilon", "3", "--delta", "1e-3", "--allow", "full-batch"],
     ]  # fmt: skip
     code = (
         "import sys\nfrom taciturn.cli.main import run\n"

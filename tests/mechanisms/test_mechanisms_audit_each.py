@@ -104,6 +104,7 @@ def attacked(name: str, case: Case, folder: Path) -> tuple[Certificate, OneRun]:
         epsilon=case.epsilon,
         delta=1e-5,
         options=case.options,
+        allow=("full-batch",),
     )  # type: ignore[arg-type]  # fmt: skip
     train(config, folder / "run", screened=screened)
     others = [MASK + " ."] * CANARIES if secret else None

@@ -59,6 +59,7 @@ def demo(
     from taciturn.cli.show import as_json, out, talk, training
     from taciturn.data.customersim import simulate
     from taciturn.errors import UsageError
+    from taciturn.privacy.evidence import ALLOWED
     from taciturn.screening.pipeline import screen
     from taciturn.screening.policies import policy
     from taciturn.text.readers import Corpus
@@ -99,6 +100,7 @@ def demo(
             epsilon=EPSILON if model.mechanism == "crt" else None,
             delta=DELTA,
             train={"evaluations": 6, "valid_limit": 1500},
+            allow=sorted(ALLOWED),  # a few dialogues will do for a look, and learn little
             **model.options,
         )
         with training(model.title, EPSILON if model.mechanism == "crt" else None) as notify:

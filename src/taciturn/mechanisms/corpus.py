@@ -130,9 +130,7 @@ def aimless(phase: Phase, screened: ScreenedCorpus, tokens: Any, mask: int) -> s
 
 
 MANY = 0.05
-AIMLESS = (
-    "Such records are all masked, or conversations that are cut before the assistant speaks while the loss is on what it says"
-)
+AIMLESS = "Such records are all masked, or conversations that are cut before the assistant speaks while the loss is on what it says"
 
 
 def task_of(plan: Plan) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """What makes a plan an error unless it is allowed by name: nothing of it is unsound, and nearly all of it is a mistake.
 
-    large-delta   δ is not below one over the number of units that noise protects
-    full-batch    the batch is larger than the corpus, so every unit is in every step
-    cannot-learn  the noise of a phase is more than all its gradients can add up to (signal.py)
+large-delta   δ is not below one over the number of units that noise protects
+full-batch    the batch is larger than the corpus, so every unit is in every step
+cannot-learn  the noise of a phase is more than all its gradients can add up to (signal.py)
 """
 
 from __future__ import annotations

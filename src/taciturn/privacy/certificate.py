@@ -62,7 +62,9 @@ class Certificate(BaseModel):
     seeded_noise: bool
     release: bool = Field(description=RELEASE)
     reasons: list[str] = Field(description="why release is false; empty if it is true")
-    not_covered: list[str] = Field(description="what this certificate promises nothing about (status none or refuted), and why")
+    not_covered: list[str] = Field(
+        description="what this certificate promises nothing about (status none or refuted), and why"
+    )
     digest: str
 
     def statements(self) -> list[Guarantee]:

@@ -134,8 +134,18 @@ def beside(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delta: f
 
 def _left(found: list[Guarantee], phases: Phases, evidence: Evidence) -> list[Guarantee]:
     """Without what evidence refutes: several runs promise nothing that one of them does not."""
-    plain = {part for counts in phases.values() for e, n in counts.items() if n and isinstance(e, NonPrivate) for part in e.reads}
-    why = contradicted(COVERED, evidence) if plain & set(FREE) and (not evidence.all_private or evidence.skeletons) else []
+    plain = {
+        part
+        for counts in phases.values()
+        for e, n in counts.items()
+        if n and isinstance(e, NonPrivate)
+        for part in e.reads
+    }
+    why = (
+        contradicted(COVERED, evidence)
+        if plain & set(FREE) and (not evidence.all_private or evidence.skeletons)
+        else []
+    )
     return [refuted(each, why) if why and each.unit == SECRET and each.finite else each for each in found]
 
 

@@ -14,6 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from taciturn.privacy.evidence import ALLOWED
 from taciturn.recipes.crt_measures import attacks, bayesian, noise
 from taciturn.recipes.crt_sizes import CANARIES, COPIES, DELTA, EPSILON, FULL, QUICK, ROWS, SMOKE, Setting
 from taciturn.recipes.recipe import Inputs
@@ -169,7 +170,7 @@ class Bench:
             mechanism, self.screened(gamma), self.model(kind), epsilon=EPSILON if noised else None, delta=DELTA,
             seeds={"model": seed, "data": seed},
             train={"token_budget": 4096, "evaluations": self.setting.points, "checkpoint_steps": 10**6,
-                   "checkpoint_minutes": 1e6}, **options,
+                   "checkpoint_minutes": 1e6}, allow=sorted(ALLOWED), **options,
         )  # fmt: skip
         out = self.work.path("runs", f"{self.data}-{kind}-{row}-{gamma:g}-{seed}".replace(" ", "-"))
         shutil.rmtree(out, ignore_errors=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from taciturn.privacy.evidence import ALLOWED
 from taciturn.recipes.work import Row, Work
 
 if TYPE_CHECKING:
@@ -75,6 +76,7 @@ def trained(
             **PLAINLY,
             **follow,
         },
+        allow=sorted(ALLOWED),  # settings are the paper's, and small corpora stand for large ones
         **options,
     )
     with _folder(work, name) as out:

@@ -16,7 +16,10 @@ _HOW = (
     ("lies wholly in what the policies mark", "look at marked records with `taciturn preview`, spans and boundaries"),
     ("random sample", "ask how the labelled records were chosen; `taciturn sample` draws them at random"),
     ("lies in one sentence", "look for secrets that run over a sentence's end, or screen by document"),
-    ("validation text that decisions", "choose settings on public text, or declare it with train.valid_is = public where it is"),
+    (
+        "validation text that decisions",
+        "choose settings on public text, or declare it with train.valid_is = public where it is",
+    ),
 )
 
 

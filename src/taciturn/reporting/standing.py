@@ -22,7 +22,9 @@ class Standing(IntEnum):
     LEAKS = 6
 
 
-def standing(claims: Sequence[Guarantee], findings: Iterable[Finding] | None, against: Sequence[str] | None) -> Standing:
+def standing(
+    claims: Sequence[Guarantee], findings: Iterable[Finding] | None, against: Sequence[str] | None
+) -> Standing:
     """Where a model stands.
 
     claims: those to put first (summary.headline); none of them where nothing is certified. findings: of its attacks, None where
