@@ -109,7 +109,8 @@ def plan(
     **options: Any,
 ) -> Planned:
     """What a run would be. ``options`` are the mechanism's own, e.g. ``public={"epochs": 10}`` for crt. model: a name, or
-    the whole table of settings, e.g. ``{"name": "gpt2", "lora": {"r": 8}, "dtype": "bf16"}``. allow: see :mod:`taciturn.mechanisms.dubious`.
+    the whole table of settings, e.g. ``{"name": "gpt2", "lora": {"r": 8}, "dtype": "bf16"}``. allow: see
+    :mod:`taciturn.mechanisms.dubious`.
 
     Raises UsageError for an unknown mechanism or option (naming the nearest), and for a plan that needs an ``allow``.
     """

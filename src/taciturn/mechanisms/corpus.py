@@ -110,9 +110,10 @@ def encoded(tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, 
 
 
 def aimless(phase: Phase, screened: ScreenedCorpus, tokens: Any, mask: int) -> str:
-    """How many records of a phase have nothing to predict, in words; "" where all have. Copies that deduplication turned into a
-    lone mask have nothing by design and do not count. Raises DataError where no record has anything: the steps would be noise
-    alone, or nothing at all. What it says is a count of private text: for whoever runs it, and no file.
+    """How many records of a phase have nothing to predict, in words; "" where all have. Copies that deduplication turned
+    into a lone mask have nothing by design and do not count. It is a count of private text, and goes into no file.
+
+    Raises DataError where no record has anything: the steps would be noise alone, or nothing at all.
     """
     parts: Sequence[Part] = ("original",) if isinstance(phase.rule, SelectiveState) else phase.reads
     texts = _some(phase, [text for part in parts for text in screened.texts(part)])
@@ -130,7 +131,7 @@ def aimless(phase: Phase, screened: ScreenedCorpus, tokens: Any, mask: int) -> s
 
 
 MANY = 0.05
-AIMLESS = "Such records are all masked, or conversations that are cut before the assistant speaks while the loss is on what it says"
+AIMLESS = "Such records are all masked, or cut before the assistant speaks while the loss is on what it says"
 
 
 def task_of(plan: Plan) -> dict[str, Any]:

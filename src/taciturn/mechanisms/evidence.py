@@ -62,8 +62,8 @@ def evidence(
 
 
 def unsure_validation(train: TrainConfig, screened: ScreenedCorpus, validated: bool | None = None) -> bool:
-    """Whether a run can be steered by validation text that is not known to be public: it measures any, and nobody declared it
-    public. validated: whether there is any; None for what ``train`` names.
+    """Whether a run can be steered by validation text that is not known to be public: it measures some, and nobody declared
+    it public. validated: whether there is any; None for what ``train`` names.
 
     Raises UsageError where a file that the corpus was screened from is declared public.
     """

@@ -56,8 +56,8 @@ def if_chosen(config: RunConfig, plan: Plan, screened: ScreenedCorpus, runs: Run
 
 
 def evidence_of(config: RunConfig, plan: Plan, screened: ScreenedCorpus, validated: bool | None = None) -> Evidence:
-    """What is known of a run of ``plan`` beside its steps. validated: whether it has validation text, if that is not only what
-    the configuration names."""
+    """What is known of a run of ``plan`` beside its steps. validated: whether it has validation text, where that is more
+    than the configuration names."""
     module = mechanism(config.mechanism)
     options = parse(module.Config, config.options, f"options of {config.mechanism}")
     facts = module.facts(screened, options) if hasattr(module, "facts") else {}

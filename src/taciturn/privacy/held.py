@@ -1,7 +1,7 @@
-"""What is left of a mechanism's statements once the evidence at hand is held against what they rest on (docs/guarantees.md §6).
+"""What is left of a mechanism's statements once evidence is held against what they rest on (docs/guarantees.md §6).
 
-A mechanism says what would hold under its conditions. Whether labels, groups or the corpus's size contradict these is the same
-question for all of them, and is asked here alone.
+A mechanism says what would hold under its conditions. Whether labels, groups or the corpus's size contradict these is the
+same question for all of them, and is asked here alone.
 """
 
 from __future__ import annotations
@@ -12,16 +12,20 @@ from dataclasses import replace
 
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import EMPTY, Assumption, Guarantee, Status, round_up
-from taciturn.privacy.statements import COVERED, DRAWN_DELTA, WHOLE, miss_rates
+from taciturn.privacy.statements import COVERED, WHOLE, miss_rates
 from taciturn.privacy.theorems import labels_needed
 
 NARROWED = " (only what "
 """Begins what a unit is narrowed by where a wider claim is refuted."""
 
+DRAWN_DELTA = 0.1
+"""A statement about a secret drawn at random that leaves out a larger chance than this is none. It does not depend on how
+many records there are: the chance is of the draw, not of a record that is given away."""
+
 
 def held(claims: Iterable[Guarantee], evidence: Evidence) -> Iterator[Guarantee]:
-    """Each claim, or what stands in its place: ``none`` where its δ is too large to promise anything, ``refuted`` where evidence
-    contradicts a condition, followed by the claim about what the policies do mark, which needs no such condition."""
+    """Each claim, or what stands in its place: ``none`` where its δ is too large to promise anything, ``refuted`` where
+    evidence contradicts a condition, followed by the claim about what policies do mark, which needs no such condition."""
     for each in claims:
         if each.status in EMPTY or each.status == "estimate":
             yield each
@@ -35,8 +39,8 @@ def held(claims: Iterable[Guarantee], evidence: Evidence) -> Iterator[Guarantee]
 
 
 def contradicted(condition: Assumption, evidence: Evidence) -> list[str]:
-    """What speaks against a condition; empty where nothing does. Both that have counts to hold against them say that no secret
-    is left in what is read without noise."""
+    """What speaks against a condition; empty where nothing does. The two that counts can contradict say that no secret is
+    left in what is read without noise."""
     if condition not in (COVERED, WHOLE):
         return []
     found = [unmarked(evidence)] if evidence.missed_by_both else []
@@ -51,7 +55,7 @@ def unmarked(evidence: Evidence) -> str:
     """How many labelled secrets neither policy covers, with the upper bound of their share.
 
     >>> unmarked(Evidence(1e-5, labelled=21, missed_by_pi=11, missed_by_both=11))
-    '11 of 21 labelled secrets are marked by no policy: at most 71.9 % with 95 % confidence'
+    '11 of 21 labelled secrets are marked by no policy: at most 71.5 % with 95 % confidence'
     """
     whole = " whole" * evidence.skeletons  # half a mark covers nothing where the rest stands in a skeleton
     told = f"labelled secrets are marked{whole} by no policy"
@@ -93,15 +97,15 @@ def _too_likely(claim: Guarantee, evidence: Evidence) -> str:
         fails = claim.detail.get("bounds_fail", 0.0)
         if fails > DRAWN_DELTA + 1e-9:
             return (
-                f"bounds that fail for {round_up(100 * fails)} % of samples promise nothing (above {DRAWN_DELTA:.0%}): "
-                "take a higher confidence"
+                f"bounds that fail for {round_up(100 * fails)} % of samples promise nothing "
+                f"(above {100 * DRAWN_DELTA:g} %): take a higher confidence"
             )
         if claim.delta <= DRAWN_DELTA:
             return ""
         needed = labels_needed(max(DRAWN_DELTA - evidence.delta, 1e-9), confidence=evidence.confidence)
         return (
-            f"what holds apart from a chance of {round_up(100 * claim.delta)} % promises nothing (above {DRAWN_DELTA:.0%}); "
-            f"{needed} labels without a miss would be enough"
+            f"what holds apart from a chance of {round_up(100 * claim.delta)} % promises nothing "
+            f"(above {100 * DRAWN_DELTA:g} %); {needed} labels without a miss would be enough"
         )
     if evidence.protected and claim.delta >= 1 / evidence.protected:
         return (

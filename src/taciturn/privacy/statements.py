@@ -38,9 +38,6 @@ UNITS = Assumption("the numbers of users, entities and units are treated as publ
 VALIDATION = Assumption(
     "no secret is in the validation text that decisions looked at, which is not known to be public", enforced=False
 )
-DRAWN_DELTA = 0.1
-"""A statement about a secret drawn at random that leaves out a larger chance than this is none. It does not depend on how many
-records there are: the chance is of the draw, not of a record that is given away."""
 
 
 def confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) -> Iterator[Guarantee]:

@@ -108,7 +108,7 @@ WORDS = {
     "timeout_minutes": "how long processes wait for one another",
     "evaluations": "times that held-out text is measured",
     "valid": "files to measure on, instead of the held-out share; no secret of the training text in them",
-    "valid_is": "public, private or unknown; what is not public is a condition of every claim (the held-out share is private)",
+    "valid_is": "public, private or unknown: what is not public is a condition of every claim; held_out is private",
     "valid_text": "their text field",
     "valid_chat": 'their conversations, as read.chat | "openai"',
     "valid_text_pair": 'their second text | "second"',

@@ -27,8 +27,8 @@ def standing(
 ) -> Standing:
     """Where a model stands.
 
-    claims: those to put first (summary.headline); none of them where nothing is certified. findings: of its attacks, None where
-    there was none. against: what its certificate holds against release, None without a certificate.
+    claims: those to put first (summary.headline); none where nothing is certified. findings: of its attacks, None
+    without any. against: what its certificate holds against release, None without a certificate.
     """
     return max(_claimed(claims), _attacked(findings), _evident(against))
 
