@@ -94,7 +94,8 @@ class TrainConfig(Strict):
     held-out files, which must not hold training secrets; valid_is: whether their text is public, private or of unknown
     kind, as decisions that look at what is not public are a condition of every statement; valid_text, valid_chat,
     valid_text_pair, valid_label: how they are read, as screening reads text, chat, text_pair and label. tensorboard:
-    write events for it too. shard: with several processes, cut the model over them instead of a copy in each. timeout_minutes: how long they wait for one another.
+    write events for it too. shard: with several processes, cut the model over them instead of a copy in each.
+    timeout_minutes: how long they wait for one another.
     """
 
     token_budget: int = Field(8192, ge=16)
