@@ -326,3 +326,61 @@ def test_state_is_there_before_the_folder_it_names(tmp_path: Path) -> None:
         assert state.place("runs", "b").name == "2"
         assert State.read(tmp_path).folders == {"runs": ["a", "b"]}
         assert state.place("runs", "a").name == "1"
+
+
+def test_what_the_split_keeps_out_is_private_whatever_is_declared(copied: Path) -> None:
+    """Certifying again is enough: nothing is trained anew for a declaration."""
+    run_folder = copied.parent / "work/runs/1"
+
+    def private() -> bool:
+        evidence = json.loads((run_folder / "certificate.json").read_text())["evidence"]
+        return bool(evidence["private_validation"])
+
+    assert private()
+    change(copied, "evaluations = 1", 'evaluations = 1\nvalid_is = "public"')
+    work = carried_out(copied, "certify")
+    assert private()
+    assert states(work)["train"] == "kept"
+    text = 'valid = ["other.txt"]\nvalid_is = "public"'
+    (copied.parent / "other.txt").write_text("nobody wrote this\n")
+    change(copied, 'valid_is = "public"', text)
+    carried_out(copied, "certify")
+    assert not private()
+    change(copied, 'valid_is = "public"', 'valid_is = "unknown"')
+    assert states(carried_out(copied, "certify"))["certify"] == "done"
+    assert private()
+
+
+def test_a_project_whose_plan_is_a_mistake_stops_before_training_unless_allowed(tmp_path: Path) -> None:
+    project = begin(
+        tmp_path / "p", PROJECT.replace("batch = 6", "batch = 600").replace("held_out = 0.2", "held_out = 0.0")
+    )
+    code, heard = said(["run", str(project)])
+    assert code == 2, heard
+    assert "--allow full-batch" in heard
+    assert not (tmp_path / "p/work/runs/1/ledger.jsonl").exists()
+    code, heard = said(["run", str(project), "--until", "train", "--allow", "full-batch"])
+    assert code == 0, heard
+    assert 'allow = [\n    "full-batch",\n]' in (tmp_path / "p/work/runs/1/run.toml").read_text()
+    change(project, "[plan]\n", '[plan]\nallow = ["full-batch"]\n')
+    work = carried_out(project, "certify")
+    assert states(work)["train"] == "kept"
+    assert not json.loads((tmp_path / "p/work/runs/1/certificate.json").read_text())["evidence"]["private_validation"]
+
+
+def test_labels_that_refute_the_claim_end_a_project_with_4(copied: Path) -> None:
+    """The corpus's own annotations: a name that neither policy marks."""
+    rows = [json.loads(line) for line in (copied.parent / "talk.jsonl").read_text().splitlines()]
+    for row in rows:
+        start = row["text"].find("good")
+        row["spans"] = [] if start < 0 else [{"start": start, "end": start + 4, "label": "name"}]
+    (copied.parent / "talk.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    change(copied, "noise = 7", 'noise = "os"')
+    code, heard = said(["run", str(copied), "--again"])
+    assert code == 4, heard
+    found = json.loads((copied.parent / "work/runs/2/certificate.json").read_text())
+    assert not found["release"]
+    missed = f"{found['evidence']['missed_by_both']} of {found['evidence']['labelled']} labelled secrets"
+    assert missed in heard.strip().splitlines()[-1]
+    assert missed in (copied.parent / "work/report.html").read_text()
+    assert missed in (copied.parent / "work/model/README.md").read_text()
