@@ -43,7 +43,8 @@ def certify(
     whether decisions could look at text that is not known to be public, where that is known better than when it was trained.
     """
     with reading(folder):
-        return _certify(folder, groups or {}, (labelled, missed, missed_by_both), recall, confidence, selected)
+        labels = labelled, missed, missed_by_both
+        return _certify(folder, groups or {}, labels, recall, confidence, selected, private_validation)
 
 
 def _certify(
@@ -53,6 +54,7 @@ def _certify(
     recall: Path | None,
     confidence: float | None,
     selected: bool,
+    private_validation: bool | None,
 ) -> Certificate:
     run, (labelled, missed, missed_by_both) = Run(folder), labels
     if not run.finished:
