@@ -26,8 +26,8 @@ TRUTH = ".truth.json"
 def make(folder: Path) -> None:
     """Everything in ``folder``, which is the current directory: commands are given as a reader would."""
     (folder / "mail").mkdir()
-    dialogues = simulate(48, 3)
-    for year, part in (("2024", dialogues[:24]), ("2025", dialogues[24:])):
+    dialogues = simulate(96, 3)  # more private records than the default batch
+    for year, part in (("2024", dialogues[:48]), ("2025", dialogues[48:])):
         rows = [
             {"id": d.id, "sender": f"clerk{i % 6}@example.org", "body": d.text.replace("\n", " ").strip()}
             for i, d in enumerate(part)
