@@ -35,6 +35,8 @@ def test_the_certificate_says_what_holds(story: Any) -> None:
     assert certificate["spent"]["epsilon"] == pytest.approx(single["epsilon"])
     assert any("'family'" in words for words in certificate["words"])
     assert certificate["release"] is True
+    assert any("no dropout mask is shared" in each["text"] and each["enforced"] for each in single["assumptions"])
+    assert "steps with noise run without dropout" in " ".join(story.said.split())
 
 
 def test_an_edited_certificate_exits_4(story: Any, tmp_path: Path) -> None:

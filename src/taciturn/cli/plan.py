@@ -107,6 +107,7 @@ def show_plan(made: Any) -> None:
     """Print a plan as a table, with what it costs."""
     from taciturn.cli.show import number, out, table
     from taciturn.mechanisms.cost import spent
+    from taciturn.training.terms import LocalUpdates
 
     rows = []
     for phase in made.phases:
@@ -126,5 +127,7 @@ def show_plan(made: Any) -> None:
         )
     columns = ("phase", "reads", "records", "steps", "rate q", "noise σ", "clip C", "optimiser")
     out.print(table(f"{made.mechanism} on {made.model.name}", columns, rows))
+    if any(phase.private and not isinstance(phase.rule, LocalUpdates) for phase in made.phases):
+        out.print("steps with noise run without dropout of any form, whatever the model's own settings are")
     for line in spent(made):
         out.print(line)

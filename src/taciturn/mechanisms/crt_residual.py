@@ -19,11 +19,9 @@ from taciturn.privacy.claims import Phases, merged
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.privacy.statements import (
-    CONSTANTS,
     COVERED,
-    LOCAL,
+    NOISED,
     PRIVATE_RECORD,
-    SAMPLED,
     STABLE,
     WHOLE,
     alignment,
@@ -92,7 +90,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     counts = merged(phases)
     yield from confidentiality(counts, evidence, conditional=not evidence.all_private)
     profile = compose(counts, "add-remove")
-    assumptions = (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence), COVERED, WHOLE)
+    assumptions = (*NOISED, STABLE, *alignment(evidence), COVERED, WHOLE)
     yield settle(
         "confidentiality", ALONE, "substitution", profile.epsilon(evidence.delta), evidence.delta,
         "residuals (guarantees.md §3.5)", assumptions, evidence,

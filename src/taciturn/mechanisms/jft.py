@@ -23,14 +23,12 @@ from taciturn.privacy.events import Event, NonPrivate, Part, PoissonGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Assumption, Guarantee
 from taciturn.privacy.statements import (
-    CONSTANTS,
     COVERED,
     DETECTED,
     DRAWN_SECRET,
-    LOCAL,
     MISSED,
+    NOISED,
     RECORD,
-    SAMPLED,
     STABLE,
     WHOLE,
     Counts,
@@ -137,7 +135,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     )
     plain = [event for event in first if isinstance(event, NonPrivate)]
     detected, missed = compose(second, "substitution"), compose(merged(phases), "substitution")
-    base = (SAMPLED, CONSTANTS, LOCAL, *alignment(evidence))
+    base = (*NOISED, *alignment(evidence))
     yield settle(
         "sdp", DETECTED, "substitution", detected.epsilon(evidence.delta), evidence.delta,
         "JFT Theorem 1, by substitution (guarantees.md §4.1)", (*base, STABLE), evidence,

@@ -19,12 +19,10 @@ from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.privacy.selective import Selective, balanced, calibrated
 from taciturn.privacy.statements import (
-    CONSTANTS,
     DETECTED,
-    LOCAL,
     MISSED,
+    NOISED,
     RECORD,
-    SAMPLED,
     STABLE,
     alignment,
     miss_rates,
@@ -105,7 +103,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     yield settle(
         "sdp", DETECTED, "substitution", epsilon, evidence.delta,
         "parameter and state noise composed, without amplification (guarantees.md §4.2)",
-        (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence)), evidence,
+        (*NOISED, STABLE, *alignment(evidence)), evidence,
         curve=nowhere if single is None else single.curve, detail=detail, reason=unsure,
     )  # fmt: skip
     steps = [
@@ -116,7 +114,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
             "group-confidentiality", f"all secrets of one user that the policy detects, in at most {size} records",
             "substitution", steps[0].epsilon(evidence.delta), evidence.delta,
             "parameter and state noise of k records composed (guarantees.md §4.2)",
-            (SAMPLED, CONSTANTS, LOCAL, STABLE, *alignment(evidence)), evidence,
+            (*NOISED, STABLE, *alignment(evidence)), evidence,
             curve=steps[0].curve, detail={"k": float(size)}, reason=unsure,
         )  # fmt: skip
     why = "what the policy misses was trained on without noise"

@@ -23,7 +23,7 @@ from taciturn.privacy.claims import Phases, law, merged
 from taciturn.privacy.events import TwoLevelGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import CONSTANTS, LOCAL, SAMPLED, UNITS, by_units, nowhere, settle
+from taciturn.privacy.statements import NOISED, UNITS, by_units, nowhere, settle
 from taciturn.privacy.theorems import largest_group
 from taciturn.privacy.units import TwoLevel, noise_for
 from taciturn.privacy.units import Units as Curve
@@ -173,7 +173,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
         )
         yield settle(
             "uedp", unit, "add-remove", math.inf if run is None else run.epsilon(evidence.delta), evidence.delta,
-            "two-level coins (guarantees.md §4.4)", (SAMPLED, CONSTANTS, LOCAL, UNITS), evidence,
+            "two-level coins (guarantees.md §4.4)", (*NOISED, UNITS), evidence,
             curve=nowhere if run is None else run.curve,
         )  # fmt: skip
         return

@@ -24,7 +24,7 @@ from taciturn.privacy.events import PoissonGaussian
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.privacy.published import exchanged, published_bound, published_claim
-from taciturn.privacy.statements import CONSTANTS, LOCAL, SAMPLED, UNITS, settle
+from taciturn.privacy.statements import NOISED, UNITS, settle
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
 from taciturn.training.plan import Plan, Target
@@ -126,7 +126,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     detail = {"holders": about["holders"], "epsilon_chain": bound.chain, "epsilon_direct": bound.direct}
     yield settle(
         "uedp", f"{PAIR} (held by at most {int(about['holders'])} users)", "add-remove", bound.epsilon, evidence.delta,
-        "clipped users in and out (guarantees.md §4.4)", (SAMPLED, CONSTANTS, LOCAL, UNITS), evidence,
+        "clipped users in and out (guarantees.md §4.4)", (*NOISED, UNITS), evidence,
         curve=exchanged(int(about["holders"]), event.rate, event.noise_multiplier, steps).curve, detail=detail,
     )  # fmt: skip
     if not evidence.seeded_noise:

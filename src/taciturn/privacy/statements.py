@@ -32,7 +32,14 @@ ALIGNED = Assumption("every secret lies in one sentence, and masking it moves no
 STABLE = Assumption("a span whose detection does not survive its own masking counts as missed", enforced=True)
 SAMPLED = Assumption("independent Poisson draws and noise from secret entropy", enforced=True)
 CONSTANTS = Assumption("rate, steps, clipping norm, noise and divisor do not depend on any one secret", enforced=True)
+ALONE = Assumption(
+    "what a unit adds to a step with noise is a function of the weights and that unit alone: no dropout mask is shared, and "
+    "nothing in the model mixes records (checked before the first step)",
+    enforced=True,
+)
 LOCAL = Assumption("screening is record-local and training does not depend on the order of records", enforced=True)
+NOISED = (SAMPLED, CONSTANTS, ALONE, LOCAL)
+"""What every statement about steps with noise rests on."""
 SIZE = Assumption("the number of protected records is treated as public", enforced=True)
 UNITS = Assumption("the numbers of users, entities and units are treated as public", enforced=True)
 VALIDATION = Assumption(
@@ -43,7 +50,7 @@ VALIDATION = Assumption(
 def confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) -> Iterator[Guarantee]:
     """Theorem 8 in its three parts, from the substitution curve."""
     profile = compose(counts, "substitution")
-    base = (SAMPLED, CONSTANTS, LOCAL, *((STABLE,) if evidence.redacted else ()), *alignment(evidence))
+    base = (*NOISED, *((STABLE,) if evidence.redacted else ()), *alignment(evidence))
     covered = (*base, *((COVERED,) if conditional else ()), *((WHOLE,) if evidence.skeletons else ()))
     yield single(profile, evidence, covered)
     for name, size in evidence.groups:
@@ -141,7 +148,7 @@ def sampled(evidence: Evidence) -> str:
 def record_privacy(counts: Counts, evidence: Evidence, unit: str) -> Iterator[Guarantee]:
     """Add/remove differential privacy of the records that only noisy steps read (§1); per user by group privacy."""
     profile = compose(counts, "add-remove")
-    assumptions = (SAMPLED, CONSTANTS, LOCAL, SIZE)
+    assumptions = (*NOISED, SIZE)
     theorem = "Poisson-sampled Gaussian mechanism (guarantees.md §1)"
     epsilon = profile.epsilon(evidence.delta)
     yield settle(
@@ -187,7 +194,7 @@ def by_units(
     profile = compose(counts, "substitution" if selects else "add-remove", k)
     return settle(
         notion, unit, "add-remove", profile.epsilon(evidence.delta), evidence.delta, theorem,
-        (SAMPLED, CONSTANTS, LOCAL, UNITS), evidence, curve=profile.curve,
+        (*NOISED, UNITS), evidence, curve=profile.curve,
         detail={"k": float(k), **(detail or {})}, reason=profile.reason,
     )  # fmt: skip
 
