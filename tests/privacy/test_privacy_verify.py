@@ -188,8 +188,8 @@ def test_no_epsilon_mu_or_share_may_be_lowered(run: Path) -> None:
 
 
 def test_a_sentence_says_the_numbers_beside_it(run: Path) -> None:
-    """A weaker claim is true, but its words are its own: neither raised numbers with the old words pass, nor old numbers with
-    words that say less than they."""
+    """A weaker claim is true, but its words are its own: neither raised numbers pass with the old words, nor the old numbers
+    with words that say less."""
     mu = load_json(run / "certificate.json")["guarantees"][0]["trade_off"]["mu"]
 
     def weaker(fields: Any) -> None:

@@ -304,7 +304,9 @@ def _moment_curve(profile: Profile, floor: float, cut: float) -> Curve:
 @lru_cache(maxsize=4096)
 def _delta(profile: Profile, epsilon: float) -> float:
     slack = grids.rounding(profile.steps)
-    if (far := _far_delta(profile, epsilon)) < max(_FAR, 100 * slack):
+    small = max(_FAR, 100 * slack)
+    bound, width = _far_bound(profile, epsilon)  # within a factor of some ten
+    if bound < 1e3 * small and (far := _far_delta(profile, epsilon, bound, width)) < small:
         return far
     wanted = 1e-6
     best = 1.0
@@ -320,13 +322,17 @@ def _delta(profile: Profile, epsilon: float) -> float:
         wanted *= 1e-4
     if 100 * slack <= best < 1:
         return best
-    return min(best, _far_delta(profile, epsilon))
+    return min(best, _far_delta(profile, epsilon, bound, width))
 
 
-def _far_delta(profile: Profile, epsilon: float) -> float:
-    """δ below what a plain transform resolves: moments still do, and a tilted transform does sharply (tilted.py)."""
+def _far_bound(profile: Profile, epsilon: float) -> tuple[float, float]:
+    """What moments say of δ however small it is, and the width of the grid they are taken from."""
     width = 2.0 ** math.ceil(math.log2(_loss_span(profile, _NOTHING) / _CELLS))
-    bound = _moment_delta(profile, epsilon, width, _NOTHING)
+    return _moment_delta(profile, epsilon, width, _NOTHING), width
+
+
+def _far_delta(profile: Profile, epsilon: float, bound: float, width: float) -> float:
+    """δ below what a plain transform resolves: ``bound`` is of moments, a tilted transform is sharper (tilted.py)."""
     if not 0 < bound < 1:
         return bound
     cut = 10.0 ** max(20 * math.floor(math.log10(bound * grids.TAIL / profile.steps) / 20), -280)

@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from taciturn.errors import DataError, GuaranteeError, nearest
 from taciturn.privacy.accountant import accountant_name
-from taciturn.privacy.claims import Claims, spent_of
+from taciturn.privacy.claims import Claims, foreseen, spent_of
+from taciturn.privacy.effort import afford
 from taciturn.privacy.events import from_json as event_from_json
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.exported import CERTIFICATE, EVIDENCE, LEDGER, ModelFile, model_files
@@ -160,6 +161,8 @@ def recompute(folder: Path, ledger: Ledger, claims: Claims) -> dict[str, Any]:
     seeded = _field(plan, "seeds").get("noise") != "os"
     if evidence.seeded_noise != seeded:
         raise DataError(f"{EVIDENCE}: seeded_noise is {evidence.seeded_noise}, but the plan's noise seed says {seeded}")
+    sizes = {1, plan.get("group", 1), evidence.records_per_user or 1, *(size for _, size in evidence.groups)}
+    afford(foreseen(ledger.counts(), sizes))
     statements = claims(mechanism, ledger.by_phase(), evidence)
     delta = float(target["delta"]) if target else evidence.delta
     epsilon = spent_of(plan, ledger.counts(), delta)

@@ -43,9 +43,15 @@ def pay(evaluations: int) -> None:
     effort = _now.get()
     if effort is None:
         return
+    afford(evaluations)
     effort.spent += evaluations
-    if effort.spent > effort.most:
+
+
+def afford(evaluations: float) -> None:
+    """Raise GuaranteeError at once if so much, which is still to be paid in parts, is more than may be."""
+    effort = _now.get()
+    if effort is not None and effort.spent + evaluations > effort.most:
         raise GuaranteeError(
-            f"the accountant would need more than {effort.most:.0e} evaluations: the groups, units or steps that these "
-            "files name are too many to compute in reasonable time; verify with --patient if you trust where they come from"
+            f"this would need more than {effort.most:.0e} evaluations: the groups, units or steps that these files name are "
+            "too many to compute in reasonable time; verify with --patient if you trust where they come from"
         )

@@ -18,10 +18,12 @@ import orjson
 
 from taciturn.errors import GuaranteeError
 from taciturn.privacy import limits
+from taciturn.privacy.effort import afford
 from taciturn.privacy.events import Event, from_json
 from taciturn.privacy.files import opened, too_deep
 
 LINE_BYTES = 4096
+_BYTE = 5  # evaluations (effort.py) that reading one takes, about
 GENESIS = hashlib.sha256(b"taciturn ledger 1").hexdigest()
 _STEP = {"n", "step", "phase", "event", "prev", "hash"}
 _FIELDS = [_STEP, _STEP | {"release"}, {"n", "from", "prev", "hash"}, {"n", "end", "prev", "hash"}]
@@ -91,6 +93,7 @@ def checked(path: Path, *, tolerate_torn: bool) -> Iterator[tuple[Line, int]]:
     digest, position, over = GENESIS, 0, False
     known: dict[bytes, Event] = {}
     with opened(path) as file:
+        afford(_BYTE * os.fstat(file.fileno()).st_size)
         for n, text in enumerate(iter(lambda: file.readline(LINE_BYTES), b"")):
             if not text.endswith(b"\n") and len(text) == LINE_BYTES:
                 raise GuaranteeError(f"{path.name} line {n + 1}: longer than {LINE_BYTES} bytes, which no step is")

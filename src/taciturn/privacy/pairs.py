@@ -16,6 +16,7 @@ does all of them at once with numpy and hands dp_accounting the grid to compose.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -30,6 +31,7 @@ from taciturn.privacy.events import PoissonGaussian, Relation
 Array = npt.NDArray[np.float64]
 
 _TABLE = 4097  # points of x that bracket the inverse of the loss
+GRID = 100_000  # evaluations of each component of a mixture that the coarsest grid takes, about
 _BLOCK = 1 << 20  # numbers in one (points of x, components) block: 8 MiB
 
 
@@ -103,6 +105,11 @@ def dominating(event: PoissonGaussian, relation: Relation, group: int, tail: flo
     if event.rate == 1:
         return (removal,)
     return (removal, Pair(nothing, drawn, event.noise_multiplier))
+
+
+def components(k: int, rate: float) -> float:
+    """About how many of Bin(k, rate) are kept: seven deviations on either side."""
+    return min(k + 1.0, 1 + 14 * math.sqrt(k * rate * (1 - rate)))
 
 
 def _blocks(points: int, components: int) -> Iterator[slice]:
