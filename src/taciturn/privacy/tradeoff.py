@@ -154,7 +154,7 @@ class TradeOff:
         known = Curve(epsilons, deltas, curve.floor, curve.whole)
         floor = curve.floor if known.mu(curve.floor) < math.inf else delta
         mu = known.mu(floor)
-        if _up(curve.whole) <= _up(mu):  # equal but for what is printed: the one that holds everywhere
+        if shortened(curve.whole) <= shortened(mu):  # equal but for what is printed: the one that holds everywhere
             mu, floor = curve.whole, 0.0
         return TradeOff(mu, floor, FALSE_ALARMS, float(known.detected(np.array([FALSE_ALARMS]))[0]))
 
@@ -182,8 +182,10 @@ class TradeOff:
 
     def label(self) -> str:
         """μ with the δ it reaches down to."""
-        number = "∞" if self.mu == math.inf else f"{_up(self.mu):.{DIGITS}g}"
-        return f"μ = {number}" + (f" at every δ from {_up(self.down_to_delta, 3):g} up" if self.down_to_delta else "")
+        number = "∞" if self.mu == math.inf else f"{shortened(self.mu):.{DIGITS}g}"
+        return f"μ = {number}" + (
+            f" at every δ from {shortened(self.down_to_delta, 3):g} up" if self.down_to_delta else ""
+        )
 
     def alarms(self) -> str:
         """``false_alarms`` in per cent."""
@@ -197,10 +199,10 @@ class TradeOff:
         return min(1.0, math.ceil(1000 * self.detected - 1e-9) / 1000)
 
 
-def _up(value: float, digits: int = DIGITS) -> float:
+def shortened(value: float, digits: int = DIGITS) -> float:
     """The next number of so many digits; one that is so short already stays (closed forms are exact to a few ulp).
 
-    >>> _up(1.41421356), _up(2.0000000000000004), _up(0.014947, 3), _up(1e-8, 3)
+    >>> shortened(1.41421356), shortened(2.0000000000000004), shortened(0.014947, 3), shortened(1e-8, 3)
     (1.415, 2.0, 0.015, 1e-08)
     """
     if not 0 < value < math.inf:

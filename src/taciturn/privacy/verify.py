@@ -21,7 +21,7 @@ from taciturn.privacy.effort import at_most
 from taciturn.privacy.exported import LEDGER
 from taciturn.privacy.files import canonical, load_json, read_bytes
 from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.rounded import agrees, up
+from taciturn.privacy.rounded import agrees, up, upwards
 
 EFFORT = 1e9
 """Evaluations that the accountant may spend on one certificate: tens of seconds, ten times what large groups need."""
@@ -131,9 +131,9 @@ def _numbers(folder: Path, fields: Mapping[str, Any], claims: Claims, effort: fl
             ledger = Ledger.read(folder / LEDGER)
             again = recompute(folder, ledger, claims)
         found = [Mismatch(*gap) for gap in off_plan(again["plan"], ledger)]
-        found += _differences("guarantees", fields["guarantees"], again.pop("guarantees"))
-        if not found:  # numbers may differ in their last digits, and the sentences say those of the certificate
-            again["words"] = spoken(fields["guarantees"])
+        found += _differences("guarantees", fields["guarantees"], guarantees := again.pop("guarantees"))
+        # Numbers may differ in their last digits, and the sentences say those of the certificate.
+        again["words"] = spoken(upwards(guarantees) if found else fields["guarantees"])
         for name, value in again.items():
             found += _differences(name, fields[name], value)
         return [*found, *_overspent(fields)]
