@@ -35,6 +35,7 @@ def verify(
     from taciturn.cli.show import as_json, out
     from taciturn.errors import UsageError
     from taciturn.mechanisms.registry import examine
+    from taciturn.privacy.verify import mismatches as counted
 
     if not certificate.is_file():
         raise UsageError(f"{certificate}: no such certificate; taciturn certify RUN writes one")
@@ -43,12 +44,13 @@ def verify(
     compared, mismatches = [*found.compared, signature], [*found.mismatches, *wrong]
     incomplete = found.model_absent and not without_weights
     failed = bool(mismatches) or incomplete
+    claim = None if mismatches else found.claim
     if json:
         as_json(
             {
                 "verified": not failed,
                 "signature": signature.state,
-                "claim": found.claim,
+                "claim": claim,
                 "compared": [asdict(each) for each in compared],
                 "mismatches": [asdict(each) for each in mismatches],
             }
@@ -58,10 +60,10 @@ def verify(
         out.print(f"✗ {mismatch}", soft_wrap=True, markup=False)
     for each in compared:
         out.print(f"{_MARKS[each.state]} {each}", soft_wrap=True, markup=False)
-    if found.claim is not None:
-        out.print(f"first claim: {found.claim}", soft_wrap=True, markup=False)
+    if claim is not None:
+        out.print(f"first claim: {claim}", soft_wrap=True, markup=False)
     if mismatches:
-        out.print(f"{len(mismatches)} mismatches: do not rely on this certificate")
+        out.print(f"{counted(len(mismatches))}: do not rely on this certificate")
     elif incomplete:
         out.print("not verified: the model is not here; --without-weights checks the numbers alone", soft_wrap=True)
     else:

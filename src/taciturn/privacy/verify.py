@@ -56,8 +56,7 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was compared and what differs; ``claim``: the certificate's first statement in words, once it was computed
-    again and agrees."""
+    """What was compared and what differs; ``claim``: the certificate's first statement in words, if nothing does."""
 
     compared: tuple[Compared, ...]
     mismatches: tuple[Mismatch, ...]
@@ -101,7 +100,7 @@ def examine(path: str | os.PathLike[str], claims: Claims, *, patient: bool = Fal
     files = [Mismatch(f"model_files.{name}", was, now) for name, was, now in model or []]
     compared = (
         _compared("certificate", own, "its form, its fields and its digest of itself"),
-        _compared("numbers", numbers, "no ε, μ or sentence says more than plan, evidence and ledger give"),
+        _compared("numbers", numbers, "every ε, μ and sentence; none says more than plan, evidence and ledger give"),
         Compared("model", "absent", f"not compared: none of its {len(certificate.model_files)} files is here")
         if model is None
         else _compared(
@@ -112,12 +111,17 @@ def examine(path: str | os.PathLike[str], claims: Claims, *, patient: bool = Fal
             "versions", "absent", f"{len(certificate.versions)} packages by the issuer's word, nothing confirms them"
         ),
     )
-    claim = certificate.words[0] if certificate.words and not own and not numbers else None
-    return Verification(compared, (*own, *numbers, *files), claim)
+    found = (*own, *numbers, *files)
+    return Verification(compared, found, certificate.words[0] if certificate.words and not found else None)
 
 
 def _compared(what: str, found: Sequence[Mismatch], words: str) -> Compared:
-    return Compared(what, "differs" if found else "checked", f"{len(found)} differences in {words}" if found else words)
+    return Compared(what, "differs", mismatches(len(found))) if found else Compared(what, "checked", words)
+
+
+def mismatches(number: int) -> str:
+    """So many, in words."""
+    return f"{number} mismatch{'es' * (number != 1)}"
 
 
 _DEFECTS = (ArithmeticError, AttributeError, LookupError, MemoryError, RecursionError, TypeError, ValueError)
