@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from taciturn.cli.main import run
+from taciturn.privacy.files import load_json
 
 
 @pytest.fixture
@@ -23,14 +24,56 @@ def test_a_key_a_signature_and_three_answers(folder: Path, tmp_path: Path, capsy
     assert run(["certify", str(folder), "--sign", key]) == 0
     assert "this run alone" in " ".join(capsys.readouterr().out.split())
     assert run(["verify", certificate]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "– signature: absent, not compared: there is one by the key" in said
     assert run(["verify", certificate, "--key", f"{key}.pub"]) == 0
-    assert "signature is of this key" in capsys.readouterr().out
+    said = " ".join(capsys.readouterr().out.split())
+    assert "✓ signature: checked, signed by the key" in said
+    assert "✓ model: checked, each of its" in said
+    assert f"first claim: {load_json(folder / 'certificate.json')['words'][0]}" in said
+    assert said.endswith("every file of the model is the one certified")
     assert run(["certify", "--new-key", f"{tmp_path}/other"]) == 0
     assert run(["verify", certificate, "--key", f"{tmp_path}/other.pub", "--json"]) == 4
-    (mismatch,) = json.loads(capsys.readouterr().out)["mismatches"]
-    assert mismatch["field"] == "signature"
+    found = json.loads(capsys.readouterr().out)
+    assert [each["field"] for each in found["mismatches"]] == ["signature"]
+    assert (found["verified"], found["signature"]) == (False, "differs")
+    assert found["claim"] is None
+    assert {each["what"]: each["state"] for each in found["compared"]} == {
+        "certificate": "checked", "numbers": "checked", "model": "checked", "created": "absent", "versions": "absent",
+        "signature": "differs",
+    }  # fmt: skip
     assert run(["export", str(folder), "-o", f"{tmp_path}/model"]) == 0
     assert run(["verify", f"{tmp_path}/model/certificate.json", "--key", f"{key}.pub"]) == 0
+
+
+def test_a_model_that_is_absent_or_differs_is_said_in_words_and_in_json(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def verified(*more: str) -> tuple[int, str, dict[str, Any]]:
+        code = run(["verify", f"{folder}/certificate.json", *more])
+        said = " ".join(capsys.readouterr().out.split())
+        assert run(["verify", f"{folder}/certificate.json", *more, "--json"]) == code
+        found = json.loads(capsys.readouterr().out)
+        assert found["verified"] == (code == 0)
+        assert found["signature"] == "absent"
+        return code, said, {each["what"]: each["state"] for each in found["compared"]}
+
+    code, said, states = verified()
+    assert (code, states["model"]) == (0, "checked")
+    assert "– signature: absent, not signed" in said
+    (folder / "model/model.safetensors").rename(folder / "model/pytorch_model.bin")
+    code, said, states = verified()
+    assert (code, states["model"], states["numbers"]) == (4, "differs", "checked")
+    assert "✗ model_files.pytorch_model.bin: certified no such file" in said
+    assert "do not rely on this certificate" in said
+    shutil.rmtree(folder / "model")
+    code, said, states = verified()
+    assert (code, states["model"]) == (4, "absent")
+    assert "– model: absent, not compared: none of its" in said
+    assert said.endswith("not verified: the model is not here; --without-weights checks the numbers alone")
+    code, said, states = verified("--without-weights")
+    assert (code, states["model"]) == (0, "absent")
+    assert said.endswith("no file of a model was compared")
 
 
 def test_certifying_again_takes_an_old_signature_away(folder: Path, tmp_path: Path) -> None:

@@ -171,7 +171,7 @@ def test_steps_left_out_of_the_ledger_are_caught(run):
     lines = (run / "ledger.jsonl").read_bytes().splitlines(keepends=True)
     (run / "ledger.jsonl").write_bytes(b"".join(lines[:-3]))
     fields = {m.field for m in verify(run / "certificate.json")}
-    assert {"ledger_digest", "phase private", "spent.epsilon"} <= fields
+    assert {"ledger_digest", "phase private", "ledger_steps[1].steps"} <= fields
     with pytest.raises(GuaranteeError, match="phase private"):
         issue(run, guarantees)
 
@@ -180,13 +180,6 @@ def test_steps_left_out_of_the_ledger_are_caught(run):
 def test_a_missing_file_is_a_mismatch(run, name):
     (run / name).unlink()
     assert any(name in m.recomputed for m in verify(run / "certificate.json"))
-
-
-def test_weights_are_checked_where_they_are(run):
-    shutil.copy(run / "model" / "model.safetensors", run / "model" / "extra.safetensors")
-    assert [m.field for m in verify(run / "certificate.json")] == ["weights_digest.extra.safetensors"]
-    shutil.rmtree(run / "model")
-    assert verify(run / "certificate.json") == []
 
 
 def test_a_certificate_that_is_none(run):

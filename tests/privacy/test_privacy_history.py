@@ -17,6 +17,7 @@ from taciturn.privacy.events import KindsGaussian, NonPrivate, PoissonGaussian, 
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.history import RUNS, Line, Paid, added, append, read
 from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.rounded import up
 from taciturn.privacy.together import together
 
 OPEN, NOISY, OTHER = NonPrivate(("public", "skeletons")), PoissonGaussian(0.05, 2.0), PoissonGaussian(0.02, 1.0)
@@ -172,7 +173,8 @@ def certified(folder: Path, evidence: Evidence):
         "seeds": {"noise": "os"},
         "phases": [{"name": "private", "reads": ["original"], "steps": 8, "event": NOISY.to_json(), "unit": "record"}],
     }  # fmt: skip
-    folder.mkdir()
+    (folder / "model").mkdir(parents=True)
+    (folder / "model/model.safetensors").write_bytes(b"weights")
     write_json(folder / "plan.json", plan)
     write_json(folder / "evidence.json", evidence.to_json())
     with Ledger.create(folder / "ledger.jsonl") as ledger:
@@ -194,7 +196,7 @@ def test_a_certificate_says_whether_other_runs_are_counted(tmp_path: Path):
     third = certified(tmp_path / "third", Evidence(DELTA, redacted=False, other_runs=2, other_steps=steps))
     assert third.guarantees[0]["epsilon"] == first.guarantees[0]["epsilon"]
     total = third.other_runs["together"][0]
-    assert total["epsilon"] == compose({NOISY: 8, OTHER: 30}, "substitution").epsilon(DELTA)
+    assert total["epsilon"] == up(compose({NOISY: 8, OTHER: 30}, "substitution").epsilon(DELTA))
     assert "2 other runs on this corpus are recorded" in third.other_runs["words"]
     assert "not counted in them. Counted together, all 3 spend" in third.other_runs["words"]
     assert [none.other_runs["counted_by"], third.other_runs["counted_by"]] == [None, "composition"]

@@ -217,7 +217,7 @@ def test_missing_lines_and_other_lines_are_refused_at_once(tmp_path):
     with pytest.raises(MismatchError, match="line 11 is not the one"):
         Ledger.resume(path, (11, stood[1]))
     path.unlink()
-    with pytest.raises(DataError, match="cannot read"):
+    with pytest.raises(DataError, match="cannot be read"):
         Ledger.resume(path, stood)
 
 

@@ -3,44 +3,96 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
 from taciturn.cli.options import Json
+
+if TYPE_CHECKING:
+    from taciturn.privacy.verify import Compared, Mismatch
 
 
 def verify(
     certificate: Path,
     *,
     key: Annotated[Path | None, Parameter(help="a public key: also check certificate.json.sig")] = None,
+    without_weights: Annotated[
+        bool, Parameter(help="the model's files need not be here: check the numbers alone", negative="")
+    ] = False,
+    patient: Annotated[
+        bool, Parameter(help="compute as long as it takes; for files of somebody you trust", negative="")
+    ] = False,
     json: Json = False,
 ) -> int:
-    """Recompute every ε from the ledger and every digest from the files beside the certificate; needs no torch.
+    """Recompute every ε from the ledger and the digest of every file of the model; needs no torch.
 
-    Exit code 4 when anything differs. Example: `taciturn verify runs/mail/certificate.json --key signer.pub`
+    Says of each thing whether it was checked, is absent (nothing to compare it with) or differs. Exit code 4 when anything
+    differs, or when the model is absent. Example: `taciturn verify runs/mail/certificate.json --key signer.pub`
     """
     from dataclasses import asdict
 
     from taciturn.cli.show import as_json, out
     from taciturn.errors import UsageError
-    from taciturn.mechanisms.registry import verify as check
+    from taciturn.mechanisms.registry import examine
+    from taciturn.privacy.verify import mismatches as counted
 
     if not certificate.is_file():
         raise UsageError(f"{certificate}: no such certificate; taciturn certify RUN writes one")
-    found = check(certificate)
-    if key is not None:
-        from taciturn.privacy.signature import check as check_signature
-
-        found += check_signature(certificate, key)
+    found = examine(certificate, patient=patient)
+    signature, wrong = _signature(certificate, key)
+    compared, mismatches = [*found.compared, signature], [*found.mismatches, *wrong]
+    incomplete = found.model_absent and not without_weights
+    failed = bool(mismatches) or incomplete
+    claim = None if mismatches else found.claim
     if json:
-        as_json({"verified": not found, "signature": key is not None, "mismatches": [asdict(m) for m in found]})
+        as_json(
+            {
+                "verified": not failed,
+                "signature": signature.state,
+                "claim": claim,
+                "compared": [asdict(each) for each in compared],
+                "mismatches": [asdict(each) for each in mismatches],
+            }
+        )
+        return 4 if failed else 0
+    for mismatch in mismatches:
+        out.print(f"✗ {mismatch}", soft_wrap=True, markup=False)
+    for each in compared:
+        out.print(f"{_MARKS[each.state]} {each}", soft_wrap=True, markup=False)
+    if claim is not None:
+        out.print(f"first claim: {claim}", soft_wrap=True, markup=False)
+    if mismatches:
+        out.print(f"{counted(len(mismatches))}: do not rely on this certificate")
+    elif incomplete:
+        out.print("not verified: the model is not here; --without-weights checks the numbers alone", soft_wrap=True)
     else:
-        for mismatch in found:
-            out.print(f"✗ {mismatch}", soft_wrap=True)
-        if found:
-            out.print(f"{len(found)} mismatches: do not rely on this certificate")
-        else:
-            signed = ", and the signature is of this key" if key is not None else ""
-            out.print(f"verified: every number follows from the ledger and the evidence{signed}", soft_wrap=True)
-    return 4 if found else 0
+        rest = (
+            "no file of a model was compared" if found.model_absent else "every file of the model is the one certified"
+        )
+        out.print(f"verified: every number follows from the ledger and the evidence; {rest}", soft_wrap=True)
+    return 4 if failed else 0
+
+
+_MARKS = {"checked": "✓", "absent": "–", "differs": "✗"}
+
+
+def _signature(certificate: Path, key: Path | None) -> tuple[Compared, list[Mismatch]]:
+    """Whether it is signed, by which key, and whether that was checked."""
+    from taciturn.errors import DataError
+    from taciturn.privacy.signature import check, signed_by
+    from taciturn.privacy.verify import Compared, Mismatch
+
+    try:
+        signer = signed_by(certificate)
+    except DataError as error:
+        return Compared("signature", "differs", "not a signature"), [Mismatch("signature", "a signature", str(error))]
+    if key is not None:
+        if wrong := check(certificate, key):
+            return Compared("signature", "differs", f"not by the key in {key.name}"), wrong
+        return Compared("signature", "checked", f"signed by the key {signer}… in {key.name}"), []
+    if signer is None:
+        return Compared("signature", "absent", "not signed"), []
+    return Compared(
+        "signature", "absent", f"not compared: there is one by the key {signer}…, give --key to check it"
+    ), []

@@ -58,7 +58,7 @@ def _attacked(plan: Plan, relation: Relation) -> str:
     if found is None or delta is None:
         return ""
     told = TradeOff.of(found.curve(delta), found.epsilon(delta), delta)
-    return f"; an attack finds at most {told.share()} at {told.alarms()} false alarms" if told.detected < 1 else ""
+    return f"; an attack finds at most {told.share()} at {told.alarms()} false alarms" if told.limits else ""
 
 
 _UNITS = {

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from taciturn.errors import DataError, GuaranteeError, TaciturnError, UsageError
 from taciturn.privacy import tuning
-from taciturn.privacy.certificate import LEDGER, load_json
 from taciturn.privacy.claims import Phases
 from taciturn.privacy.claims import added as merged
 from taciturn.privacy.events import NonPrivate
 from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.exported import LEDGER
+from taciturn.privacy.files import load_json
 from taciturn.privacy.history import RUNS, Drawn, Line, added, append, drawn, lines_of, read
 from taciturn.privacy.ledger import GENESIS, Ledger
 from taciturn.privacy.lines import digest_after

@@ -30,7 +30,16 @@ def guarantees(name: str, phases: Phases, evidence: Evidence) -> list[Guarantee]
     return list(held(mechanism(name).guarantees(phases, evidence), evidence))
 
 
-def verify(path: str | os.PathLike[str]) -> list[recompute.Mismatch]:
+def verify(
+    path: str | os.PathLike[str], *, without_weights: bool = False, patient: bool = False
+) -> list[recompute.Mismatch]:
     """Everything in which a ``certificate.json`` and the files beside it disagree; an empty list is a pass. Needs no
-    torch."""
-    return recompute.verify(path, guarantees)
+    torch.
+
+    without_weights: the files of the model need not be there. patient: compute as long as it takes."""
+    return recompute.verify(path, guarantees, without_weights=without_weights, patient=patient)
+
+
+def examine(path: str | os.PathLike[str], *, patient: bool = False) -> recompute.Verification:
+    """As :func:`verify`, with what was compared, what was not, and the certificate's first claim."""
+    return recompute.examine(path, guarantees, patient=patient)

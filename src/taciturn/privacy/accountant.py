@@ -21,14 +21,18 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy import grids
+from taciturn.privacy.effort import pay
 from taciturn.privacy.events import RELATIONS, Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation
 from taciturn.privacy.grids import COMPOSED, FINEST, ORDERS, SHARP
 from taciturn.privacy.pairs import Grid, discretise, dominating, loss_range
+from taciturn.privacy.tilted import Tail
 from taciturn.privacy.tradeoff import NOTHING, POINTS, Curve, floor_of
 
 Counts = tuple[tuple[PoissonGaussian, int], ...]
 
 _CELLS = 1 << 17  # most cells of one step
+_NOTHING = 1e-250  # mass cut where δ itself may be tiny
+_FAR = 1e-9  # δ below this is asked of a tilted transform
 
 
 def accountant_name() -> str:
@@ -163,6 +167,7 @@ def _distribution(profile: Profile, width: float, cut: float) -> tuple[PrivacyLo
         for grid, count in side:
             step = grid.pmf()
             truncated = grids.truncation(cut, count)
+            pay(int(20 * grids.cells(grid, count, cut)))
             many = step if count == 1 else step.self_compose(count, tail_mass_truncation=truncated)
             total = many if total is None else total.compose(many, tail_mass_truncation=truncated)
             drift += grid.drift * count
@@ -299,6 +304,10 @@ def _moment_curve(profile: Profile, floor: float, cut: float) -> Curve:
 @lru_cache(maxsize=4096)
 def _delta(profile: Profile, epsilon: float) -> float:
     slack = grids.rounding(profile.steps)
+    small = max(_FAR, 100 * slack)
+    bound, width = _far_bound(profile, epsilon)  # within a factor of some ten
+    if bound < 1e3 * small and (far := _far_delta(profile, epsilon, bound, width)) < small:
+        return far
     wanted = 1e-6
     best = 1.0
     while True:
@@ -313,6 +322,25 @@ def _delta(profile: Profile, epsilon: float) -> float:
         wanted *= 1e-4
     if 100 * slack <= best < 1:
         return best
-    cut = 1e-250  # below what a transform can resolve, moments still can
-    width = max(width, 2.0 ** math.ceil(math.log2(_loss_span(profile, cut) / _CELLS)))
-    return min(best, _moment_delta(profile, epsilon, width, cut))
+    return min(best, _far_delta(profile, epsilon, bound, width))
+
+
+def _far_bound(profile: Profile, epsilon: float) -> tuple[float, float]:
+    """What moments say of δ however small it is, and the width of the grid they are taken from."""
+    width = 2.0 ** math.ceil(math.log2(_loss_span(profile, _NOTHING) / _CELLS))
+    return _moment_delta(profile, epsilon, width, _NOTHING), width
+
+
+def _far_delta(profile: Profile, epsilon: float, bound: float, width: float) -> float:
+    """δ below what a plain transform resolves: ``bound`` is of moments, a tilted transform is sharper (tilted.py)."""
+    if not 0 < bound < 1:
+        return bound
+    cut = 10.0 ** max(20 * math.floor(math.log10(bound * grids.TAIL / profile.steps) / 20), -280)
+    finer = _width(profile, max(epsilon, FINEST), _spread(profile, width, _NOTHING), cut) / 4
+    floor = 2.0 ** math.ceil(math.log2(_loss_span(profile, cut) / _CELLS))
+    return min(bound, max(tail.delta(epsilon) for tail in _tails(profile, max(finer, floor), cut)))
+
+
+@lru_cache(maxsize=4)
+def _tails(profile: Profile, width: float, cut: float) -> list[Tail]:
+    return [Tail(side) for side in _directions(profile, width, cut)]

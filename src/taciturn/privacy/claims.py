@@ -10,9 +10,19 @@ from typing import Any, Protocol
 
 from taciturn.errors import UsageError
 from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import FREE, Event, NonPrivate, Relation, SelectiveGaussian, TwoLevelGaussian
+from taciturn.privacy.events import (
+    FREE,
+    Event,
+    KindsGaussian,
+    NonPrivate,
+    PoissonGaussian,
+    Relation,
+    SelectiveGaussian,
+    TwoLevelGaussian,
+)
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.pairs import GRID, components
 from taciturn.privacy.selective import Selective
 from taciturn.privacy.statements import Counts
 from taciturn.privacy.tradeoff import Curve
@@ -104,6 +114,15 @@ def law(counts: Counts) -> Selective | TwoLevel | None:
     assert isinstance(event, TwoLevelGaussian)
     limits = (event.units_per_user, event.users_per_entity, event.units_per_user_entity)
     return TwoLevel(event.user_rate, event.entity_rate, *limits, event.noise_multiplier, steps)
+
+
+def foreseen(counts: Counts, sizes: Iterable[int]) -> float:
+    """The least, about, that the curves of groups of these ``sizes`` cost to compute (effort.py): four grids each."""
+    rates = [e.rate if isinstance(e, PoissonGaussian) else e.worst.rate for e in counts if isinstance(e, _DRAWN)]
+    return sum(4 * GRID * components(size, rate) for size in set(sizes) for rate in rates)
+
+
+_DRAWN = (PoissonGaussian, KindsGaussian)
 
 
 def spent_of(plan: Mapping[str, Any], counts: Counts, delta: float) -> float:

@@ -19,8 +19,9 @@ from dp_accounting.pld.pld_pmf import PLDPmf
 
 from taciturn.errors import UsageError
 from taciturn.privacy import grids
+from taciturn.privacy.effort import afford, pay
 from taciturn.privacy.grids import COMPOSED, FINEST, ORDERS
-from taciturn.privacy.pairs import Array, Grid, Mixture, Pair, discretise, loss_range
+from taciturn.privacy.pairs import GRID, Array, Grid, Mixture, Pair, discretise, loss_range
 from taciturn.privacy.tradeoff import NOTHING, POINTS, Curve, floor_of
 
 _CELLS = 1 << 16  # most cells of one step
@@ -67,9 +68,16 @@ def convolve(first: Mixture, second: Mixture) -> Mixture:
     >>> both.j.tolist(), np.exp(both.log_weight).round(3).tolist()
     ([0.0, 1.0, 2.0, 3.0], [0.125, 0.375, 0.375, 0.125])
     """
-    weights = np.exp(first.log_weight[:, None] + second.log_weight)
-    merged = merge(first.j[:, None] + second.j, weights)
+    pay(len(first.j) * len(second.j))
+    weights = np.convolve(_dense(first), _dense(second))
+    merged = merge(first.j.min() + second.j.min() + np.arange(len(weights)), weights)
     return Mixture(merged.j, merged.log_weight, first.dropped + second.dropped)
+
+
+def _dense(counts: Mixture) -> Array:
+    """The weight of every whole number from the least to the largest."""
+    at = (counts.j - counts.j.min()).astype(int)
+    return np.asarray(np.bincount(at, weights=np.exp(counts.log_weight)), dtype=float)
 
 
 def average(side: Side, width: float, tail: float) -> Grid:
@@ -107,6 +115,7 @@ def _composed(law: Law, width: float, cut: float) -> tuple[list[PLDPmf], float]:
     """Both directions composed, and by how much their losses may be too small."""
     made = [average(side, width, cut) for side in law.sides(cut)]
     truncated = grids.truncation(cut, law.steps)
+    pay(int(20 * sum(grids.cells(grid, law.steps, cut) for grid in made)))
     composed = [grid.pmf().self_compose(law.steps, tail_mass_truncation=truncated) for grid in made]
     return composed, law.steps * max(grid.drift for grid in made)
 
@@ -117,6 +126,7 @@ def _solved(law: Law, delta: float) -> tuple[float, float | None]:
     steps = law.steps
     cut = grids.cut(delta, steps)
     sides = law.sides(cut)
+    afford(2 * GRID * sum(len(pair.upper.j) + len(pair.lower.j) for side in sides for _, pair in side.outcomes))
     ends = [loss_range(pair, cut) for side in sides for _, pair in side.outcomes]
     span = max(high for _, high in ends) - min(low for low, _ in ends)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
 from taciturn.errors import GuaranteeError, UsageError, nearest
+from taciturn.privacy import limits
 
 Part = Literal["public", "private", "skeletons", "redacted", "removed", "original"]
 Relation = Literal["add-remove", "substitution"]
@@ -196,6 +197,25 @@ _FIELDS = {
 }
 
 
+def _within_limits(kind: str, fields: Mapping[str, Any]) -> None:
+    """What a file may say of an event (limits.py); a rate of zero is of a kind of unit that is never read."""
+    for name, value in fields.items():
+        where = f"event {kind!r}: {name}"
+        if name in ("rates", "reads"):
+            if not isinstance(value, list):
+                raise UsageError(f"{where}: expected a list, found {type(value).__name__}")
+            limits.few(where, value, 8)
+            if name == "rates":
+                for rate in value:
+                    limits.number(where, rate, 0 if rate == 0 else limits.RATE[0], limits.RATE[1])
+        elif "rate" in name:
+            limits.number(where, value, *limits.RATE)
+        elif "noise" in name:
+            limits.number(where, value, *limits.NOISE)
+        else:
+            limits.whole(where, value, limits.GROUP)
+
+
 def from_json(value: Mapping[str, Any]) -> Event:
     """The event ``to_json`` described.
 
@@ -209,11 +229,15 @@ def from_json(value: Mapping[str, Any]) -> Event:
         raise GuaranteeError(f"event: expected a JSON object, found {type(value).__name__}")
     kind = value.get("event")
     if not isinstance(kind, str) or kind not in _FIELDS:
-        raise GuaranteeError(f"event {kind!r} is unknown, so no guarantee covers it; {nearest(str(kind), _FIELDS)}")
+        hint = nearest(str(kind)[:64], _FIELDS)
+        raise GuaranteeError(f"event {limits.short(kind)} is unknown, so no guarantee covers it; {hint}")
     if set(value) != _FIELDS[kind]:
-        raise GuaranteeError(f"event {kind!r}: expected the fields {sorted(_FIELDS[kind])}, found {sorted(value)}")
+        raise GuaranteeError(
+            f"event {kind!r}: expected the fields {sorted(_FIELDS[kind])}, found {limits.short(sorted(value))}"
+        )
     fields = {name: item for name, item in value.items() if name != "event"}
     try:
+        _within_limits(kind, fields)
         match kind:
             case "non-private":
                 return NonPrivate(tuple(fields["reads"]))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from taciturn.errors import DataError, UsageError, nearest
-from taciturn.privacy import tuning
+from taciturn.privacy import limits, tuning
 
 Unit = Literal["sentence", "turn", "document"]
 Order = Literal["redact-first", "as-published"]
@@ -86,10 +86,9 @@ class Evidence:
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if not 0 < self.delta < 1:
-            raise UsageError(f"evidence: delta must be in (0, 1), found {self.delta}")
-        if not 0 < self.confidence < 1:
-            raise UsageError(f"evidence: confidence must be in (0, 1), found {self.confidence}")
+        limits.delta("evidence: delta", self.delta)
+        limits.number("evidence: confidence", self.confidence, 1e-9, 1 - 1e-12)
+        self._within_limits()
         if self.unit not in ("sentence", "turn", "document"):
             raise UsageError(f"evidence: unit {self.unit!r} is unknown")
         if self.order not in ("redact-first", "as-published"):
@@ -121,6 +120,27 @@ class Evidence:
         if self.selection is not None:
             tuning.from_json(self.selection)
 
+    def _within_limits(self) -> None:
+        """What a file may say (limits.py), before anything is computed from it: of each field, then of some more closely."""
+        for each in fields(self):
+            limits.plain(f"evidence: {each.name}", getattr(self, each.name))
+        limits.whole("evidence: labelled", self.labelled, limits.COUNT)
+        limits.whole("evidence: spans_not_stable", self.spans_not_stable, limits.COUNT)
+        limits.whole("evidence: records_per_user", self.records_per_user or 0, limits.GROUP)
+        limits.whole("evidence: other_runs", self.other_runs or 0, limits.COUNT)
+        limits.number("evidence: dial", self.dial or 0.0, 0, 1)
+        limits.whole("evidence: protected", self.protected or 0, limits.COUNT)
+        for groups in (self.groups, self.open_groups):
+            limits.few("evidence: groups", groups, limits.GROUPS)
+            for _, k in groups:
+                limits.whole("evidence: records of a group", k, limits.GROUP)
+        for name, value in self.units.items():
+            limits.number(f"evidence: units.{name}", value, 0, limits.COUNT)
+        for name, count in self.counts.items():
+            limits.whole(f"evidence: counts.{name}", count, limits.COUNT)
+        for number in self.screened or ():
+            limits.whole("evidence: screened", number, limits.COUNT)
+
     @property
     def labels(self) -> bool:
         """Whether there is anything to estimate miss rates from."""
@@ -148,7 +168,7 @@ class Evidence:
         known = {each.name for each in fields(Evidence)}
         for name in value:
             if name not in known:
-                raise DataError(f"evidence: {name!r} is not a field; {nearest(str(name), known)}")
+                raise DataError(f"evidence: {limits.short(name)} is not a field; {nearest(str(name)[:64], known)}")
         try:
             return TypeAdapter(Evidence).validate_json(_json(value), strict=True)
         except ValidationError as error:

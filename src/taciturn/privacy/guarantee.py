@@ -143,7 +143,7 @@ class Guarantee:
     def _attacks(self) -> str:
         """What the best attack finds, where that is less than everything; in the sentence whose conditions it shares."""
         told = self.trade_off
-        if told is None or told.detected >= 1 or (self.epsilon == 0 and self.delta == 0):
+        if told is None or not told.limits or (self.epsilon == 0 and self.delta == 0):
             return ""
         what = "them" if self.unit.startswith(("all ", "the ")) else "it"
         decides = "this" if self.unit.startswith("whether") else f"whether training saw {what} or masked text instead"

@@ -21,6 +21,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from taciturn.errors import DataError, GuaranteeError
+from taciturn.privacy import limits
 from taciturn.privacy.claims import Phases
 from taciturn.privacy.events import Event, NonPrivate, Relation, from_json
 from taciturn.privacy.lines import GENESIS
@@ -48,8 +49,10 @@ class Paid:
         except (KeyError, TypeError, GuaranteeError) as error:
             raise DataError(f"other runs: these are not steps as taciturn writes them ({error})") from error
         types = (type(made.unit), type(made.steps), type(made.seeded))
-        if types != (str, int, bool) or made.steps < 0 or len(value) != 4:
-            raise DataError("other runs: expected a unit, an event, a number of steps ≥ 0 and whether it was seeded")
+        if types != (str, int, bool) or not 0 <= made.steps <= limits.STEPS or len(value) != 4:
+            raise DataError(
+                "other runs: expected a unit, an event, a number of steps from 0 to 10^9 and whether it was seeded"
+            )
         return made
 
 

@@ -12,6 +12,7 @@ since are *lost* to the model, but they happened, so they stay and are paid like
 from __future__ import annotations
 
 import os
+from array import array
 from collections import Counter, deque
 from pathlib import Path
 from types import TracebackType
@@ -20,6 +21,7 @@ from typing import Any, BinaryIO
 import orjson
 
 from taciturn.errors import DataError, GuaranteeError, MismatchError, UsageError
+from taciturn.privacy import limits
 from taciturn.privacy.events import Event, NonPrivate
 from taciturn.privacy.lines import GENESIS, Entry, Line, Mark, checked, entries, written
 
@@ -39,8 +41,12 @@ class Ledger:
         self._file = file
         self._owed = False  # a noised step is not yet forced onto the disk
         self._counts: Counter[tuple[str, Event]] = Counter()
-        self._lines: list[tuple[int, str, Event] | None] = []  # the step of each line, None for a mark
-        self._heads = [-1]  # after so many lines: the last step that the run's state holds; before it, that of its line
+        self._kinds: list[tuple[str, Event]] = []  # phase and event, in the order of appearance
+        self._kind: dict[tuple[str, Event], int] = {}
+        # Of each line its step and the number of its kind (-1 for a mark); arrays, as there may be millions of lines.
+        self._steps, self._which = array("q"), array("i")
+        # After so many lines: the last line that the run's state holds; before it, that of the line.
+        self._heads = array("q", [-1])
         self._at: tuple[int, str] | None = None  # where a resumed run stands, while there are lines after it
         self._tail: deque[Entry] = deque()
 
@@ -183,7 +189,7 @@ class Ledger:
         return sorted(rows, key=lambda row: orjson.dumps(row, option=orjson.OPT_SORT_KEYS))
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return len(self._steps)
 
     def settle(self) -> None:
         """Force noised steps onto the disk, if any are not yet: before a number that depends on them is shown."""
@@ -230,27 +236,31 @@ class Ledger:
                 raise GuaranteeError(
                     f"{self.path.name} line {line.n + 1}: step {line.step} comes after step {self._last_step()}"
                 )
-            self._counts[(line.phase, line.event)] += 1
-            self._lines.append((line.step, line.phase, line.event))
+            kind = (line.phase, line.event)
+            self._counts[kind] += 1
+            if (number := self._kind.setdefault(kind, len(self._kinds))) == len(self._kinds):
+                self._kinds.append(kind)
+                if len(self._kinds) > limits.KINDS:
+                    raise GuaranteeError(f"{self.path.name}: more than {limits.KINDS} kinds of steps, which no run has")
+            self._steps.append(line.step)
+            self._which.append(number)
             self._heads.append(line.n)
         else:
-            self._lines.append(None)
+            self._steps.append(-1)
+            self._which.append(-1)
             self._heads.append(self._heads[-1 if line.start is None else line.start])
             self.ended = line.start is None
             self.branch = line.hash
         self.digest = line.hash
 
     def _last_step(self) -> int:
-        held = self._lines[self._heads[-1]] if self._heads[-1] >= 0 else None
-        return -1 if held is None else held[0]
+        return self._steps[self._heads[-1]] if self._heads[-1] >= 0 else -1
 
     def _done(self) -> Counter[tuple[str, Event]]:
         found: Counter[tuple[str, Event]] = Counter()
         head = self._heads[-1]
         while head >= 0:
-            held = self._lines[head]
-            assert held is not None
-            found[held[1:]] += 1
+            found[self._kinds[self._which[head]]] += 1
             head = self._heads[head]
         return found
 

@@ -16,9 +16,14 @@ from typing import Any
 
 import orjson
 
-from taciturn.errors import DataError, GuaranteeError
+from taciturn.errors import GuaranteeError
+from taciturn.privacy import limits
+from taciturn.privacy.effort import afford
 from taciturn.privacy.events import Event, from_json
+from taciturn.privacy.files import opened, too_deep
 
+LINE_BYTES = 4096
+_BYTE = 5  # evaluations (effort.py) that reading one takes, about
 GENESIS = hashlib.sha256(b"taciturn ledger 1").hexdigest()
 _STEP = {"n", "step", "phase", "event", "prev", "hash"}
 _FIELDS = [_STEP, _STEP | {"release"}, {"n", "from", "prev", "hash"}, {"n", "end", "prev", "hash"}]
@@ -87,12 +92,11 @@ def checked(path: Path, *, tolerate_torn: bool) -> Iterator[tuple[Line, int]]:
     """Lines with the byte position after each."""
     digest, position, over = GENESIS, 0, False
     known: dict[bytes, Event] = {}
-    try:
-        file = path.open("rb")
-    except OSError as error:
-        raise DataError(f"ledger: cannot read {path.name}: {error.strerror}") from error
-    with file:
-        for n, text in enumerate(file):
+    with opened(path) as file:
+        afford(_BYTE * os.fstat(file.fileno()).st_size)
+        for n, text in enumerate(iter(lambda: file.readline(LINE_BYTES), b"")):
+            if not text.endswith(b"\n") and len(text) == LINE_BYTES:
+                raise GuaranteeError(f"{path.name} line {n + 1}: longer than {LINE_BYTES} bytes, which no step is")
             if not text.endswith(b"\n"):
                 if tolerate_torn:
                     return
@@ -117,13 +121,13 @@ def _line(name: str, n: int, text: bytes, digest: str, known: dict[bytes, Event]
         body = orjson.loads(text)
     except orjson.JSONDecodeError as error:
         raise broken("not JSON") from error
-    if not isinstance(body, dict) or set(body) not in _FIELDS:
+    if not isinstance(body, dict) or set(body) not in _FIELDS or too_deep(body, 4):
         raise broken("not a ledger entry")
     if orjson.dumps(body, option=orjson.OPT_SORT_KEYS) + b"\n" != text:
         raise broken("not written as taciturn writes it")
     seal = body.pop("hash")
-    if body["n"] != n or isinstance(body["n"], bool):
-        raise broken(f"numbered {body['n']!r}, expected {n}")
+    if type(body["n"]) is not int or body["n"] != n:
+        raise broken(f"numbered {limits.short(body['n'])}, expected {n}")
     if body["prev"] != digest:
         raise broken("does not follow from the line before")
     if seal != _seal(body):
@@ -134,11 +138,12 @@ def _line(name: str, n: int, text: bytes, digest: str, known: dict[bytes, Event]
         return Mark(n, None, digest, seal)
     if "from" in body:
         if type(body["from"]) is not int or not 0 <= body["from"] <= n:
-            raise broken(f"goes on from line {body['from']!r}, which is not before it")
+            raise broken(f"goes on from line {limits.short(body['from'])}, which is not before it")
         return Mark(n, body["from"], digest, seal)
-    if type(body["step"]) is not int or body["step"] < 0 or not isinstance(body["phase"], str):
+    step, phase = body["step"], body["phase"]
+    if type(step) is not int or not 0 <= step <= limits.STEPS or not isinstance(phase, str) or len(phase) > 64:
         raise broken("step or phase is not valid")
-    if "release" in body and not isinstance(body["release"], str):
+    if "release" in body and not (isinstance(body["release"], str) and len(body["release"]) <= 64):
         raise broken("release is not a digest")
     key = orjson.dumps(body["event"])
     if key not in known:
@@ -146,4 +151,6 @@ def _line(name: str, n: int, text: bytes, digest: str, known: dict[bytes, Event]
             known[key] = from_json(body["event"])
         except GuaranteeError as error:
             raise broken(str(error)) from error
-    return Entry(n, body["step"], body["phase"], known[key], body["prev"], seal, body.get("release"))
+        if len(known) > limits.KINDS:
+            raise broken(f"more than {limits.KINDS} kinds of steps")
+    return Entry(n, step, phase, known[key], digest, seal, body.get("release"))

@@ -16,6 +16,8 @@ does all of them at once with numpy and hands dp_accounting the grid to compose.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -23,12 +25,14 @@ import numpy.typing as npt
 from dp_accounting.pld.pld_pmf import DensePLDPmf
 from scipy.special import gammaln, log_ndtr, logsumexp, ndtr, ndtri, xlog1py, xlogy
 
+from taciturn.privacy.effort import pay
 from taciturn.privacy.events import PoissonGaussian, Relation
 
 Array = npt.NDArray[np.float64]
 
 _TABLE = 4097  # points of x that bracket the inverse of the loss
-_CHUNK = 1 << 15  # rows evaluated at once; keeps the (rows, k) blocks small
+GRID = 100_000  # evaluations of each component of a mixture that the coarsest grid takes, about
+_BLOCK = 1 << 20  # numbers in one (points of x, components) block: 8 MiB
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +78,7 @@ class Grid:
 
     def log_moments(self, orders: Array) -> Array:
         """log E_P[exp(θ·loss); loss < ∞] for each θ."""
+        pay(len(orders) * len(self.probs))
         keep = self.probs > 0
         losses = (self.low + np.flatnonzero(keep)) * self.width
         log_probs = np.log(self.probs[keep])
@@ -102,11 +107,22 @@ def dominating(event: PoissonGaussian, relation: Relation, group: int, tail: flo
     return (removal, Pair(nothing, drawn, event.noise_multiplier))
 
 
+def components(k: int, rate: float) -> float:
+    """About how many of Bin(k, rate) are kept: seven deviations on either side."""
+    return min(k + 1.0, 1 + 14 * math.sqrt(k * rate * (1 - rate)))
+
+
+def _blocks(points: int, components: int) -> Iterator[slice]:
+    """All points, as many at once as keep a block of (points, components) small."""
+    rows = max(1, _BLOCK // components)
+    return (slice(start, start + rows) for start in range(0, points, rows))
+
+
 def _log_ratio(mixture: Mixture, x: Array, sigma: float) -> tuple[Array, Array]:
     """log(density of the mixture at x / density of Normal(0, σ²)) and its derivative."""
+    pay(2 * len(x) * len(mixture.j))
     value, slope = np.empty_like(x), np.empty_like(x)
-    for start in range(0, len(x), _CHUNK):
-        part = slice(start, start + _CHUNK)
+    for part in _blocks(len(x), len(mixture.j)):
         exponent = mixture.log_weight + mixture.j * (x[part, None] - mixture.j / 2) / sigma**2
         peak = exponent.max(axis=1)
         weight = np.exp(exponent - peak[:, None])
@@ -127,8 +143,9 @@ def support(pair: Pair, tail: float) -> tuple[float, float]:
     """An interval of x outside which P has mass ≤ ``tail`` on either side."""
     reach = -float(ndtri(tail)) * pair.sigma
     j, weight = pair.upper.j, np.exp(pair.upper.log_weight)
+    pay(4 * _TABLE * len(j))
     x = np.linspace(j[0] - reach, j[-1] + reach, _TABLE)
-    above = ndtr((j - x[:, None]) / pair.sigma) @ weight
+    above = np.concatenate([ndtr((j - x[part, None]) / pair.sigma) @ weight for part in _blocks(_TABLE, len(j))])
     return float(x[0]), float(x[np.argmax(above <= tail)] if above[-1] <= tail else x[-1])
 
 
@@ -154,6 +171,7 @@ def _inverse(pair: Pair, targets: Array, low: float, high: float) -> tuple[Array
 
 def _cell_mass(edges: Array, mixture: Mixture, sign: int, sigma: float, log_scale: Array | float) -> Array:
     """exp(log_scale) × mass of the mixture between consecutive edges, without cancellation or underflow."""
+    pay(8 * len(edges) * len(mixture.j))
     mass = np.zeros(len(edges) - 1)
     for j, log_weight in zip(mixture.j, mixture.log_weight, strict=True):
         z = (edges - sign * j) / sigma

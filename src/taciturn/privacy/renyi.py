@@ -17,6 +17,7 @@ from scipy.special import logsumexp
 
 from taciturn.errors import UsageError
 from taciturn.privacy.accountant import Profile
+from taciturn.privacy.effort import pay
 from taciturn.privacy.events import PoissonGaussian, Relation
 from taciturn.privacy.pairs import Array, Mixture, Pair, dominating, loss
 from taciturn.privacy.tradeoff import POINTS, Curve, floor_of
@@ -97,6 +98,7 @@ def _divergences(pair: Pair, orders: tuple[float, ...]) -> tuple[float, ...]:
     h = min(sigma / 16, sigma**2 / (2 * max(most, 1.0)))
     low = -_REACH * sigma - most
     ends = [min((2 * order - 1) * most + _REACH * sigma, low + _POINTS * h) for order in orders]
+    pay(int((max(ends) - low) / h) * (len(orders) + 1))
     x = np.arange(low, max(ends) + h, h)
     still = Mixture(np.zeros(1), np.zeros(1))
     up, ratio = loss(Pair(pair.upper, still, sigma), x)[0], loss(pair, x)[0]  # log p/N(0), log p/q

@@ -81,7 +81,7 @@ def certificate_schema() -> dict[str, Any]:
         "required": ["relation", "epsilon", "delta"],
         "additionalProperties": False,
     }
-    fields["weights_digest"] = {"type": "object", "additionalProperties": DIGEST}
+    defined["ModelFile"]["properties"]["sha256"] = DIGEST
     fields |= dict.fromkeys(("plan_digest", "evidence_digest", "ledger_digest", "digest"), DIGEST)
     schema["required"] = sorted({*schema["required"], "schema"})
     head = {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "taciturn certificate"}

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taciturn.errors import DataError, MissingExtra, TaciturnError
-from taciturn.privacy.certificate import load_json, write_json
+from taciturn.privacy.files import load_json, write_json
 from taciturn.privacy.verify import Mismatch
 
 if TYPE_CHECKING:
@@ -82,9 +82,20 @@ def check(certificate: Path, key: Path) -> list[Mismatch]:
     return []
 
 
+def signed_by(certificate: Path) -> str | None:
+    """The key that the signature beside ``certificate`` names, the first 16 digits; None if there is no signature.
+
+    Nothing is checked, and ``cryptography`` is not needed. Raises DataError if the file is no signature.
+    """
+    path = signature_of(certificate)
+    return _parts(load_json(path), path)[0][:16] if os.path.lexists(path) else None
+
+
 def _parts(fields: dict[str, Any], path: Path) -> tuple[str, bytes]:
     try:
         if fields.keys() != {"schema", "key", "signature"} or fields["schema"] != SCHEMA:
+            raise ValueError
+        if len(bytes.fromhex(fields["key"])) != 32:
             raise ValueError
         return str(fields["key"]), bytes.fromhex(fields["signature"])
     except (TypeError, ValueError) as error:

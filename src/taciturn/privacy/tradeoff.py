@@ -133,10 +133,11 @@ def _hull(epsilons: Array, deltas: Array) -> tuple[Array, Array]:
 
 @dataclass(frozen=True, slots=True)
 class TradeOff:
-    """What any attack on a claim can do, rounded up.
+    """What any attack on a claim can do; what is printed of it is rounded up.
 
     mu: μ of Gaussian DP at every δ from ``down_to_delta`` up (0: the whole curve). detected: the largest share that an
-    attack finds at the rate ``false_alarms``, from the curve itself, which says less than μ would.
+    attack finds at the rate ``false_alarms``, from the curve itself, which says less than μ would. Both as computed, so that
+    two machines differ in their last digits and not in a rounded one (rounded.py).
     """
 
     mu: float
@@ -152,11 +153,15 @@ class TradeOff:
         deltas[epsilons >= epsilon] = np.minimum(deltas[epsilons >= epsilon], delta)
         known = Curve(epsilons, deltas, curve.floor, curve.whole)
         floor = curve.floor if known.mu(curve.floor) < math.inf else delta
-        mu, whole = _up(known.mu(floor)), _up(curve.whole)
-        if whole <= mu:
-            mu, floor = whole, 0.0
-        found = float(known.detected(np.array([FALSE_ALARMS]))[0])
-        return TradeOff(mu, floor, FALSE_ALARMS, min(1.0, math.ceil(1000 * found - 1e-9) / 1000))
+        mu = known.mu(floor)
+        if shortened(curve.whole) <= shortened(mu):  # equal but for what is printed: the one that holds everywhere
+            mu, floor = curve.whole, 0.0
+        return TradeOff(mu, floor, FALSE_ALARMS, float(known.detected(np.array([FALSE_ALARMS]))[0]))
+
+    @property
+    def limits(self) -> bool:
+        """Whether the sentence says that an attack misses something, to the digits that are printed."""
+        return self._thousandths() < 1
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -177,22 +182,27 @@ class TradeOff:
 
     def label(self) -> str:
         """μ with the δ it reaches down to."""
-        number = "∞" if self.mu == math.inf else f"{self.mu:.{DIGITS}g}"
-        return f"μ = {number}" + (f" at every δ from {_up(self.down_to_delta, 3):g} up" if self.down_to_delta else "")
+        number = "∞" if self.mu == math.inf else f"{shortened(self.mu):.{DIGITS}g}"
+        return f"μ = {number}" + (
+            f" at every δ from {shortened(self.down_to_delta, 3):g} up" if self.down_to_delta else ""
+        )
 
     def alarms(self) -> str:
         """``false_alarms`` in per cent."""
         return f"{100 * self.false_alarms:g} %"
 
     def share(self) -> str:
-        """``detected`` in per cent."""
-        return f"{100 * self.detected:.3g} %"
+        """``detected`` in per cent, rounded up."""
+        return f"{100 * self._thousandths():.3g} %"
+
+    def _thousandths(self) -> float:
+        return min(1.0, math.ceil(1000 * self.detected - 1e-9) / 1000)
 
 
-def _up(value: float, digits: int = DIGITS) -> float:
+def shortened(value: float, digits: int = DIGITS) -> float:
     """The next number of so many digits; one that is so short already stays (closed forms are exact to a few ulp).
 
-    >>> _up(1.41421356), _up(2.0000000000000004), _up(0.014947, 3), _up(1e-8, 3)
+    >>> shortened(1.41421356), shortened(2.0000000000000004), shortened(0.014947, 3), shortened(1e-8, 3)
     (1.415, 2.0, 0.015, 1e-08)
     """
     if not 0 < value < math.inf:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from taciturn.errors import DataError, UsageError, nearest
+from taciturn.privacy import limits
 from taciturn.privacy.selection import NegativeBinomial, Poisson, Runs
 
 SHAPES = {"geometric": 1.0, "logarithmic": 0.0}
@@ -83,6 +84,8 @@ def from_json(value: Mapping[str, Any]) -> Runs:
     if not known or set(value) != fields or not all(type(n) in (int, float) for n in numbers):
         raise DataError(f"selection: not a law as taciturn writes it: {sorted(value)}")
     try:
+        limits.number("mean", value["mean"], 1e-6, 1e6)
+        limits.number("shape", value.get("shape", 0), -0.999, 1e3)
         return made(str(value["law"]), value.get("shape"), float(value["mean"]))
     except UsageError as error:
         raise DataError(f"selection: {error}") from error

@@ -14,10 +14,10 @@ from taciturn.errors import DataError, TaciturnError
 from taciturn.mechanisms.lock import reading
 from taciturn.mechanisms.run import Run
 from taciturn.models.hf import load_adapted, load_exported, task_of
+from taciturn.privacy.exported import COPIED
 from taciturn.reporting import card
 from taciturn.reporting.view import RunView
 
-BESIDE = ("certificate.json", "certificate.json.sig", "plan.json", "evidence.json", "ledger.jsonl")
 TOLERANCE = 1e-5
 
 
@@ -38,7 +38,7 @@ def _export(run: Path, out: Path) -> float:
     partial = out.with_name(out.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     shutil.copytree(source, partial)
-    for name in BESIDE:
+    for name in COPIED:
         if (run / name).is_file():
             shutil.copy2(run / name, partial / name)
     card.write(partial, RunView.load(run))

@@ -125,12 +125,18 @@ def environment(labelled: Sequence[tuple[str, RunView]]) -> dict[str, Any]:
     rows = [{"what": p, "values": [str((c.get("versions") or {}).get(p, "")) for _, c in certified]} for p in packages]
     # The corpus key and the plan's digest are functions of private text, by which a guess could be confirmed: not shown.
     rows.append({"what": "digest, ledger", "values": [str(c.get("ledger_digest") or "")[:16] for _, c in certified]})
-    weights = [" ".join(str(d)[:16] for d in (c.get("weights_digest") or {}).values()) for _, c in certified]
-    rows.append({"what": "digest, weights", "values": weights})
+    rows.append({"what": "digest, weights", "values": [" ".join(_weights(c)) for _, c in certified]})
     noise = ["seeded" if c.get("seeded_noise") else "operating system" for _, c in certified]
     rows.append({"what": "noise from", "values": noise})
     rows.append({"what": "certified", "values": [str(c.get("created") or "")[:10] for _, c in certified]})
     return {"runs": [name for name, _ in certified], "rows": rows if certified else []}
+
+
+def _weights(certificate: Mapping[str, Any]) -> Iterator[str]:
+    """The beginning of each digest of the files that hold weights."""
+    for name, file in (certificate.get("model_files") or {}).items():
+        if name.endswith(".safetensors"):
+            yield str(file["sha256"])[:16]
 
 
 def limits(runs: Sequence[RunView]) -> list[str]:
