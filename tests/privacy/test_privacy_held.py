@@ -214,7 +214,7 @@ def test_what_was_allowed_is_named_and_only_known_names_are() -> None:
     assert "cannot learn" in reason
     with pytest.raises(UsageError, match="large-delta"):
         Evidence(DELTA, allowed=("everything",))
-    with pytest.raises(UsageError, match="negative"):
+    with pytest.raises(UsageError, match="expected a whole number from 0"):
         Evidence(DELTA, open_groups=(("a", -1),))
     value = Evidence(DELTA, open_groups=(("a", 1),), allowed=("large-delta",), protected=7).to_json()
     assert Evidence.from_json(value).to_json() == value

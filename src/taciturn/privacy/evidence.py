@@ -106,9 +106,6 @@ class Evidence:
             gamma, delta2 = self.miss_bounds
             if not (self.labels and 0 <= delta2 <= 1 and 0 <= gamma <= 1):
                 raise UsageError(f"evidence: miss_bounds need labels and must lie in [0, 1], found {self.miss_bounds}")
-        counted = (*(k for _, k in (*self.groups, *self.open_groups)), self.records_per_user or 0, self.protected or 0)
-        if min(counted) < 0:
-            raise UsageError("evidence: group sizes, records_per_user and protected cannot be negative")
         if any(name not in ALLOWED for name in self.allowed):
             raise UsageError(f"evidence: allowed takes {', '.join(sorted(ALLOWED))}, found {list(self.allowed)}")
         if (self.other_runs or 0) < 0 or (self.other_steps and not self.other_runs):
