@@ -81,7 +81,7 @@ def certify(
     if target is not None:
         sigmas = [e["noise_multiplier"] for p in certificate.plan["phases"] if "noise_multiplier" in (e := p["event"])]
         talk.print(against_target(target["epsilon"], certificate.epsilon_spent, sigmas))
-    return 4 if target is not None and certificate.epsilon_spent > target["epsilon"] else 0
+    return 4 if certificate.over_target else 0
 
 
 def _without_a_run(schema: bool, new_key: Path | None) -> None:
