@@ -111,7 +111,7 @@ def test_any_value_anywhere_is_refused_or_is_what_was_there(run: Path, data: st.
         with at_most(EFFORT) as effort:
             found = verify(run / "certificate.json")
         assert found or same or word, (name, path, new)
-        assert effort.spent < EFFORT / 4, (name, path, new)
+        assert effort.spent < EFFORT / 2, (name, path, new)
         try:
             issue(run, guarantees)
             said = ""
@@ -174,7 +174,8 @@ def test_a_line_of_a_ledger_that_is_deep_long_or_endless(run: Path) -> None:
         ),
         (b"x" * 10_000_000, "longer than"),
         (b"{}\n" * 1_000_000, "line 1: not a ledger entry"),
-        (whole + b"\n" * 1_000_000, "not JSON"),
+        (whole + b"\n" * 1_000_000, "comes after the end"),
+        (whole.rpartition(b'{"end"')[0] + b"\n" * 1_000_000, "not JSON"),
     ):
         (run / "ledger.jsonl").write_bytes(line)
         assert any(says in each.recomputed for each in verify(run / "certificate.json")), says
@@ -182,7 +183,7 @@ def test_a_line_of_a_ledger_that_is_deep_long_or_endless(run: Path) -> None:
 
 def test_many_kinds_of_steps_are_refused(run: Path) -> None:
     lines = [
-        orjson.loads((run / "ledger.jsonl").read_bytes().splitlines()[-1]) | {"n": n, "step": n} for n in range(1005)
+        orjson.loads((run / "ledger.jsonl").read_bytes().splitlines()[-2]) | {"n": n, "step": n} for n in range(1005)
     ]
     for n, line in enumerate(lines):
         line["event"] = {**line["event"], "rate": 0.01 + n * 1e-5}

@@ -17,6 +17,7 @@ from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.registry import examine, guarantees, verify
 from taciturn.privacy import planned
 from taciturn.privacy.certificate import Certificate, digest_of, issue
+from taciturn.privacy.claims import spent_of
 from taciturn.privacy.files import load_json, write_json
 from taciturn.privacy.ledger import Ledger
 from taciturn.privacy.rounded import bounds_attacks
@@ -207,6 +208,21 @@ def test_a_sentence_says_the_numbers_beside_it(run: Path) -> None:
     assert "at most 50 % of cases" in str(examine(run / "certificate.json").claim)
     reissued(run, lambda fields: fields["guarantees"][0]["trade_off"].update(mu=mu))
     assert wrong(run) == ["words[0]"]
+
+
+def test_a_target_with_more_digits_than_certificates_have_is_kept(run: Path) -> None:
+    plan = load_json(run / "plan.json")
+    plan["target"]["epsilon"] = spent_of(plan, Ledger.read(run / "ledger.jsonl").counts(), plan["target"]["delta"])
+    write_json(run / "plan.json", plan)
+    found = issue(run, guarantees)
+    found.write(run / "certificate.json")
+    assert found.epsilon_spent > plan["target"]["epsilon"], "rounded up"
+    assert not found.over_target
+    assert found.release
+    assert wrong(run) == []
+    plan["target"]["epsilon"] *= 1 - 1e-8
+    write_json(run / "plan.json", plan)
+    assert issue(run, guarantees).over_target
 
 
 @pytest.mark.parametrize(

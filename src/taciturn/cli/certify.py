@@ -84,8 +84,7 @@ def certify(
         talk.print(against_target(target["epsilon"], certificate.epsilon_spent, sigmas))
     for reason in certificate.refuted:
         talk.print(f"refuted: {reason}", soft_wrap=True)
-    over = target is not None and certificate.epsilon_spent > target["epsilon"]
-    return 4 if over or certificate.refuted else 0
+    return 4 if certificate.over_target or certificate.refuted else 0
 
 
 def _without_a_run(schema: bool, new_key: Path | None) -> None:

@@ -14,6 +14,7 @@ from taciturn.privacy.claims import cost
 from taciturn.privacy.claims import spent as spent_by
 from taciturn.privacy.events import Event, NonPrivate, Relation
 from taciturn.privacy.guarantee import round_up
+from taciturn.privacy.rounded import up
 from taciturn.privacy.tradeoff import TradeOff
 from taciturn.training.plan import Plan
 from taciturn.training.terms import SelectiveState
@@ -88,7 +89,7 @@ def against_target(target: float, epsilon: float, sigmas: Sequence[float]) -> st
     'target ε = 4, spent 2.2 (55.0 %): noise_multiplier = 1.5 was set; leave it out and the target decides it'
     """
     line = f"target ε = {target:g}, spent {round_up(epsilon, 4)} ({epsilon / target:.1%})".replace("%", " %")
-    if 0.99 * target <= epsilon <= target:
+    if 0.99 * target <= epsilon <= up(target):
         return line
     if not sigmas:
         return f"{line}: no step has noise"

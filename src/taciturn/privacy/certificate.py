@@ -33,7 +33,7 @@ from taciturn.privacy.ledger import Ledger
 from taciturn.privacy.planned import PLAN
 from taciturn.privacy.planned import checked as checked_plan
 from taciturn.privacy.release import RELEASE, against_release, over_target, refutations
-from taciturn.privacy.rounded import upwards
+from taciturn.privacy.rounded import up, upwards
 from taciturn.privacy.together import beside
 
 __all__ = ["CERTIFICATE", "EVIDENCE", "LEDGER", "PLAN", "Certificate", "canonical", "digest_of", "issue", "load_json",
@@ -109,6 +109,11 @@ class Certificate(BaseModel):
     @property
     def epsilon_spent(self) -> float:
         return from_number(self.spent["epsilon"])
+
+    @property
+    def over_target(self) -> bool:
+        """Whether more was spent than the target, which has all its digits where spent has nine, rounded up."""
+        return self.target is not None and self.epsilon_spent > up(self.target["epsilon"])
 
     def write(self, path: str | os.PathLike[str]) -> Path:
         """Write atomically; the same certificate is always the same bytes."""

@@ -60,8 +60,7 @@ class Work(Shared):
         """Why the run does not hold what was asked of it; empty when it does."""
         names = [step.name for step in self.steps]
         reasons = []
-        target = self.certificate.target if "certify" in names else None
-        if target is not None and self.certificate.epsilon_spent > target["epsilon"]:
+        if "certify" in names and (target := self.certificate.target) and self.certificate.over_target:
             reasons.append(f"ε spent is above the target of {target['epsilon']:g}")
         if "certify" in names:
             reasons += self.certificate.refuted
