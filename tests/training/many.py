@@ -9,8 +9,6 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache
-from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -184,19 +182,15 @@ def run_case(folder: Path, name: str, resume: bool, minutes: float = 10) -> None
         sys.exit(error.exit_code)
 
 
-@cache
-def _store() -> TCPStore:
-    """Where the processes of a group find each other, as torchrun has one: at a port that is its own until the tests end."""
-    return TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-
-
-_groups = count()
+_stores: list[TCPStore] = []
 
 
 def found_by() -> dict[str, str]:
-    """The environment in which the processes of one more group find each other."""
-    here = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_store().port), "TORCHELASTIC_USE_AGENT_STORE": "True"}
-    return here | {"TORCHELASTIC_RESTART_COUNT": str(next(_groups))}
+    """The environment in which the processes of a group find each other: by a store of their own, as torchrun has one, at a
+    port that is taken until the tests end."""
+    _stores.append(TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False))
+    here = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_stores[-1].port)}
+    return here | {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
 
 
 def group(code: str, size: int) -> list[Forked]:
