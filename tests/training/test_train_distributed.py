@@ -135,6 +135,7 @@ def test_a_process_that_hangs_ends_the_others_after_the_timeout(tmp_path: Path) 
         [(code, said)] = finish([first])
     finally:
         kill(stopped)
+        finish([stopped])
     assert code == 1, said
     assert "was lost after step 6 of 22" in said
 
