@@ -10,13 +10,13 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from processes import ended
 from taciturn.cli.main import run
 from taciturn.project.settings import load
 from taciturn.project.shared import Show
@@ -189,23 +189,33 @@ def test_stopped_anywhere_it_goes_on_to_the_same_bits(whole: tuple[Path, str], t
         assert (project.parent / "work" / name).read_bytes() == (whole[0].parent / "work" / name).read_bytes()
 
 
+DIES = """
+import os, signal, sys
+from taciturn.cli.main import main
+begun = []
+def listen(event, args):
+    if begun and event != "os.kill":  # a kill is told of as well
+        os.kill(os.getpid(), signal.SIGKILL)
+    if event == "os.rename" and os.path.basename(args[1]).startswith("step-"):
+        begun.append(args[1])
+sys.addaudithook(listen)
+main(sys.argv[1:])
+"""
+"""The command line, killed as soon as it has a checkpoint: at what the interpreter does next that it would tell of."""
+
+
 def test_killed_for_good_it_goes_on(tmp_path: Path) -> None:
     project = begin(tmp_path / "killed", PROJECT.replace("steps = 6", "steps = 12"))
     env = {**os.environ, "OMP_NUM_THREADS": "1"}
     child = subprocess.Popen(
-        [sys.executable, "-m", "taciturn", "run", str(project), "--until", "certify"],
+        [sys.executable, "-c", DIES, "run", str(project), "--until", "certify"],
         env=env,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
     )
-    checkpoints = project.parent / "work/runs/1/checkpoints"
-    try:
-        while not list(checkpoints.glob("step-*.pt")):
-            assert child.poll() is None
-            time.sleep(0.05)
-    finally:
-        child.send_signal(signal.SIGKILL)
-        child.wait()
+    ended(child)
+    assert child.returncode == -signal.SIGKILL
+    assert list((project.parent / "work/runs/1/checkpoints").glob("step-*.pt"))
     assert not (project.parent / "work/runs/1/model").exists()
     assert states(carried_out(project, until="certify"))["screen"] == "kept"
     certificate = json.loads((project.parent / "work/runs/1/certificate.json").read_text())

@@ -132,7 +132,7 @@ def test_help_and_torch_free_commands_import_no_torch(story: Any) -> None:
         f"for argv in {lines!r}:\n    code = run(argv)\n    assert code == 0, (argv, code)\n"
         "    assert not {'torch', 'transformers'} & set(sys.modules), argv\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
 
 
 def test_bad_lines_are_counted_named_and_above_the_limit_an_error(

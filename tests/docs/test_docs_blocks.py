@@ -42,7 +42,6 @@ def here(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.timeout(600)
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name not in OWN_TEST and blocks(page)], ids=name_of)
 def test_every_block_of_the_page_runs(page: Path, here: Path) -> None:
     given = frozenset(str(path.relative_to(here)) for path in here.rglob("*") if len(path.relative_to(here).parts) <= 2)
@@ -55,7 +54,6 @@ def test_every_block_of_the_page_runs(page: Path, here: Path) -> None:
             raise AssertionError(f"{where}: {type(error).__name__}: {error}") from error
 
 
-@pytest.mark.timeout(600)
 def test_a_newcomer_follows_the_tutorial_to_its_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """From an empty folder, in the order and with the words of the page."""
     monkeypatch.chdir(tmp_path)

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import tomli_w
 
+from processes import ended
 from taciturn.errors import DataError, GuaranteeError
 from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.history import chosen, plan_key
@@ -299,7 +300,7 @@ def test_of_two_commands_at_once_one_goes_on(words: str, tmp_path: Path, corpus:
         assert process.stdout is not None
         process.stdout.readline()
     (tmp_path / "go").touch()
-    said = [process.communicate(timeout=280)[1].decode() for process in processes]
+    said = [complaints.decode() for _, complaints in ended(*processes)]
     codes = [process.returncode for process in processes]
     assert sorted(codes) == [0, 3], said
     refused = said[codes.index(3)]

@@ -127,13 +127,11 @@ def test_a_tiny_file_loads_trains_and_exports(
         torch.testing.assert_close(losses(load_adapted(tmp_path / "model"), tokenizer), losses(model, tokenizer))
 
 
-@pytest.mark.timeout(280)
 def test_smollm2_loads_trains_whole_and_exports(smollm2: Path, tmp_path: Path) -> None:
     tokenizer = load_tokenizer("auto", str(smollm2))
     check_smollm2(load_model(str(smollm2), tokenizer), tokenizer, tmp_path)
 
 
-@pytest.mark.timeout(280)
 def test_smollm2_loads_trains_an_adapter_and_exports(smollm2: Path, tmp_path: Path) -> None:
     file = next(smollm2.glob("*.gguf"))
     tokenizer = load_tokenizer("auto", str(file))

@@ -221,4 +221,4 @@ def test_verifying_imports_no_torch(run):
         f"assert verify({str(run / 'certificate.json')!r}) == []; "
         "assert not {'torch', 'transformers'} & set(sys.modules)"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -9,6 +9,7 @@ import pytest
 
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.events import NonPrivate, PoissonGaussian
+from taciturn.screening.policies.deadline import deadline
 
 SAMPLE = random.Random(20221)
 """60 cases drawn once, so that a failure can be run again."""
@@ -35,8 +36,8 @@ def epsilon(q: float, sigma: float, steps: int, delta: float, relation: str, k: 
     return compose({PoissonGaussian(q, sigma): steps}, relation, k).epsilon(delta)
 
 
-@pytest.mark.timeout(60)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(f"{each:.3g}" for each in case[:4]))
+@deadline(60)
 def test_every_valid_input_has_a_finite_bound_that_is_monotone(case):
     q, sigma, steps, delta, relation, k = case
     found = epsilon(*case)

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from processes import ended
+
 _RUN = "import sys; from taciturn.cli.main import main; main(sys.argv[1:])"
 
 
@@ -35,7 +37,7 @@ class Served:
     def end(self, how: signal.Signals = signal.SIGINT) -> None:
         if self.code is None:
             self.process.send_signal(how)
-            self.out, rest = self.process.communicate(timeout=60)
+            [(self.out, rest)] = ended(self.process)
             self.err, self.code = self.err + rest, self.process.returncode
 
     def json(self) -> Any:
@@ -43,7 +45,7 @@ class Served:
 
     def ask(self, path: str, change: dict[str, Any] | None = None) -> Any:
         """An answer of the review, as its page would get it."""
-        with closing(http.client.HTTPConnection(self.base.removeprefix("http://"), timeout=30)) as link:
+        with closing(http.client.HTTPConnection(self.base.removeprefix("http://"), timeout=300)) as link:
             if not self.cookie:
                 link.request("GET", self.url.removeprefix(self.base))
                 answer = link.getresponse()

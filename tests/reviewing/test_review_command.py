@@ -83,7 +83,7 @@ def test_killed_at_any_moment_it_goes_on_from_the_last_answer(folder: Path) -> N
         except (OSError, http.client.HTTPException):  # the connection breaks, or is refused
             pass
         killer.join()
-        page.process.wait(30)
+        page.process.wait()
         page.code = -signal.SIGKILL
     kept = lines(file)  # whole: every line is JSON
     assert len(kept) == 40

@@ -22,7 +22,7 @@ from taciturn.text.fold import fold
 from taciturn.text.spans import merge
 
 ALL = [detector(name) for name in names()]
-FILTER = Prefilter.of([(d.pattern, d.ignore_case) for d in ALL])
+FILTER = Prefilter.of(tuple((d.pattern, d.ignore_case) for d in ALL))
 
 ATOMS = st.sampled_from(
     [
@@ -110,7 +110,7 @@ def test_examples_are_found_and_most_plain_text_is_not_searched() -> None:
 
 def test_what_re2_cannot_take_is_always_searched(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(prefilter, "_MEMORY", 1 << 12)
-    small = Prefilter.of([(r"\d{3}", False), (r"(?:\w{1,8} ){8}\d{8}[A-Z]{8}", True)])
+    small = Prefilter.of(((r"\d{3}", False), (r"(?:\w{1,8} ){8}\d{8}[A-Z]{8}", True)))
     assert small.always
     assert set(small.candidates(["abc"])) >= set(small.always)
 

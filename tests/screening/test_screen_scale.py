@@ -9,8 +9,6 @@ import signal
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
@@ -19,6 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from processes import ended, until
 from taciturn.errors import DataError, LostProcess, MismatchError, UsageError
 from taciturn.screening import ScreenedCorpus, policy, screen
 from taciturn.screening.pipeline import Progress
@@ -94,6 +93,8 @@ from pathlib import Path
 from taciturn.screening import Regex, policy, screen
 from taciturn.text.readers import corpus, read
 corpus.piece_size = lambda _: 4000
+out = Path(sys.argv[2])
+work, go = out.parent / f".{out.name}.unfinished" / "work", out.parent / "go"
 
 @dataclass(frozen=True)
 class Slow:
@@ -101,7 +102,8 @@ class Slow:
     def definition(self):
         return {"kind": "slow"}
     def find(self, views):
-        time.sleep(0.05)
+        while len(list(work.glob("*.json"))) > 3 and not go.exists():  # some pieces are done, others are not
+            time.sleep(0.01)
         return [__import__("taciturn").text.spans.Detection()] * len(views)
     def local(self, view):
         return False
@@ -111,7 +113,7 @@ if __name__ == "__main__":
     wide = policy("conservative", Slow())
     done = screen(
         read(sys.argv[1], user="user", label="label", id="id"), policy("phone", "email"), wide,
-        out=Path(sys.argv[2]), workers=int(sys.argv[3]), engine=sys.argv[4],
+        out=out, workers=int(sys.argv[3]), engine=sys.argv[4],
     )
     print(done.counts.read)
 """
@@ -124,11 +126,11 @@ def start(tmp_path: Path, source: Path, out: Path, workers: int, engine: str = "
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
 
-def until(what: Callable[[], object], seconds: float = 60) -> None:
-    end = time.monotonic() + seconds
-    while not what():
-        assert time.monotonic() < end, "nothing happened"
-        time.sleep(0.02)
+def heard(process: subprocess.Popen[str]) -> str:
+    """What it printed, once it has ended well."""
+    [(said, complaints)] = ended(process)
+    assert process.returncode == 0, complaints
+    return str(said)
 
 
 def children(pid: int, word: str) -> list[int]:
@@ -160,22 +162,21 @@ def test_killed_in_the_middle(source: Path, tmp_path: Path, whom: str) -> None:
     whole = start(tmp_path, source, tmp_path / "whole", 1)
     process = start(tmp_path, source, tmp_path / "out", 2)
     work = tmp_path / ".out.unfinished" / "work"
-    until(lambda: len(list(work.glob("*.json"))) > 3)
+    until(lambda: len(list(work.glob("*.json"))) > 3, process)
+    until(lambda: len(children(process.pid, "spawn_main")) == 2, process)
     workers = children(process.pid, "spawn_main")
-    assert len(workers) == 2
     os.kill(workers[0] if whom == "worker" else process.pid, signal.SIGKILL)
-    stdout, stderr = process.communicate(timeout=120)
     if whom == "parent":
-        until(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in workers))
+        ended(process)
+        until(lambda: not any(Path(f"/proc/{pid}/cmdline").exists() for pid in workers), whole)
         kept = {p.name: p.stat().st_mtime_ns for p in work.glob("*.json")}
         assert 3 < len(kept) < 25
         assert not (tmp_path / "out").exists()
         process = start(tmp_path, source, tmp_path / "out", 2)
-        until(lambda: len(list(work.glob("*.json"))) > len(kept))
+        until(lambda: children(process.pid, "spawn_main"), process)  # so it has looked for what is left
         assert all((work / name).stat().st_mtime_ns == then for name, then in kept.items())
-        stdout, stderr = process.communicate(timeout=120)
-    assert (process.returncode, stdout) == (0, "1800\n"), stderr
-    assert whole.communicate(timeout=120)[0] == "1800\n"
+    (tmp_path / "go").touch()
+    assert heard(process) == heard(whole) == "1800\n"
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
@@ -185,13 +186,11 @@ def test_ray_with_a_worker_killed_gives_the_same_bytes(source: Path, tmp_path: P
     whole = start(tmp_path, source, tmp_path / "whole", 1)
     process = start(tmp_path, source, tmp_path / "out", 2, "ray")
     work = tmp_path / ".out.unfinished" / "work"
-    until(lambda: len(list(work.glob("*.json"))) > 3 or process.poll() is not None, 120)
-    actors = children(os.getpid(), "ray::MapWorker")
-    assert len(actors) == 2, process.communicate()
-    os.kill(actors[0], signal.SIGKILL)
-    stdout, stderr = process.communicate(timeout=200)
-    assert (process.returncode, stdout) == (0, "1800\n"), stderr
-    assert whole.communicate(timeout=120)[0] == "1800\n"
+    until(lambda: len(list(work.glob("*.json"))) > 3, process)
+    until(lambda: len(children(os.getpid(), "ray::MapWorker")) == 2, process)
+    os.kill(children(os.getpid(), "ray::MapWorker")[0], signal.SIGKILL)
+    (tmp_path / "go").touch()
+    assert heard(process) == heard(whole) == "1800\n"
     assert content(tmp_path / "out") == content(tmp_path / "whole")
 
 
@@ -251,10 +250,11 @@ def test_what_is_refused(source: Path, tmp_path: Path) -> None:
 
 def test_two_at_once_are_kept_apart(source: Path, tmp_path: Path) -> None:
     process = start(tmp_path, source, tmp_path / "out", 1)
-    until(lambda: (tmp_path / ".out.unfinished" / "work" / "started").exists())
+    until(lambda: (tmp_path / ".out.unfinished" / "work" / "started").exists(), process)
     with pytest.raises((DataError, MismatchError), match="another process"):
         run(source, tmp_path / "out")
-    assert process.communicate(timeout=120)[0] == "1800\n"
+    (tmp_path / "go").touch()
+    assert heard(process) == "1800\n"
 
 
 def test_workers_that_always_die_end_with_a_word(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taciturn.screening.policies.deadline import deadline
 from taciturn.text.fold import fold
 
 ODD = "１٢३߅‐‑‒–—−－\u00a0\u2003\u3000\u200b\u200d\ufeff\u00ad\u0301\u0327ﬁ№ﷺ½Å가a1- "
@@ -68,6 +69,6 @@ def test_each_kind_of_change() -> None:
         fold("\u200b").span(0, 1)
 
 
-@pytest.mark.timeout(20)
+@deadline(20)
 def test_stacked_marks_take_linear_time() -> None:
     assert len(fold("a" + "\u0301" * 200_000).at) >= 200_000 // 32

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
+from taciturn.screening.policies.deadline import deadline
 from taciturn.text.document import MASK, Document, Record, Turn
 from taciturn.text.segment import Unit, aligned, masked, split
 from taciturn.text.spans import Span
@@ -178,8 +179,8 @@ def everything_visible(document: Document, start: int, end: int) -> bool:
     return all(piece.strip() for piece in pieces) and bool(document.text[start:end].strip())
 
 
-@pytest.mark.timeout(20)
 @pytest.mark.parametrize("text", [".", '."', "a. ", " ", "\n", "A.", "。」", ".\u2028", "(", "1. "])
+@deadline(20)
 def test_long_runs_take_linear_time(text: str) -> None:
     repeated = text * (300_000 // len(text))
     assert "".join(sentences(repeated)) == repeated

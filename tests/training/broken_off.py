@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from tiny import plan, private, python, run
 
+from processes import ended
 from taciturn.errors import Interrupted
 from taciturn.privacy.ledger import Ledger
 from taciturn.training import engine, repeat
@@ -31,7 +32,8 @@ def killed(out: Path, step: int, resume: bool, how: str = "t.plan(average=0.9, n
         t.run({how}, Path({str(out)!r}), notify=kill, resume={resume})
         """
     )
-    assert child.wait(120) == -signal.SIGKILL
+    ended(child)
+    assert child.returncode == -signal.SIGKILL
 
 
 def stopped(out: Path, step: int, p: Plan = P, **how: Any) -> None:

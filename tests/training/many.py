@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,8 +16,11 @@ import numpy as np
 import pytest
 import torch
 from tiny import DATA, TOKENIZER, VALID, plan, private, public
+from torch.distributed import TCPStore
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from forks import Forked, fork
+from processes import ended
 from taciturn.errors import DataError, Elsewhere, MismatchError, TaciturnError
 from taciturn.models import lora
 from taciturn.models.hf import checkpoint_activations, load_model
@@ -111,7 +114,7 @@ SHARDED = {
 
 def run_all(folder: Path) -> None:
     """Run every case, one after the other, in this group; each process leaves its weights, and released noise."""
-    with joined(1) as world:
+    with joined() as world:
         disagree(world)
         for name, case in (CASES | SHARDED).items():
             out = folder / name
@@ -161,7 +164,14 @@ def die_at(rank: int, step: int, how: int = signal.SIGKILL) -> None:
     engine.draw = dying  # type: ignore[attr-defined]
 
 
-def run_case(folder: Path, name: str, resume: bool, minutes: float = 1) -> None:
+def meet(folder: Path, size: int) -> None:
+    """Wait until so many processes of this group have come here; whoever started them watches over how long."""
+    (folder / os.environ["RANK"]).touch()
+    while len(list(folder.iterdir())) < size:
+        time.sleep(0.01)
+
+
+def run_case(folder: Path, name: str, resume: bool, minutes: float = 10) -> None:
     """One case, by way of the exit codes of the command line."""
     try:
         with joined(minutes) as world:
@@ -172,32 +182,33 @@ def run_case(folder: Path, name: str, resume: bool, minutes: float = 1) -> None:
         sys.exit(error.exit_code)
 
 
-def group(code: str, size: int) -> list[subprocess.Popen[bytes]]:
-    """``size`` processes, as torchrun would start them, running ``code``, in which ``many`` is this module."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    head = f"import os, signal, sys\nfrom pathlib import Path\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-    head += "import many\n"
-    here = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": str(size), "OMP_NUM_THREADS": "1"}
+_stores: list[TCPStore] = []
 
-    def start(rank: int) -> subprocess.Popen[bytes]:
-        env = {**os.environ, **here, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-        return subprocess.Popen(
-            [sys.executable, "-c", head + code], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-        )
+
+def found_by() -> dict[str, str]:
+    """The environment in which the processes of a group find each other: by a store of their own, as torchrun has one, at a
+    port that is taken until the tests end."""
+    _stores.append(TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False))
+    here = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(_stores[-1].port)}
+    return here | {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "0"}
+
+
+def group(code: str, size: int) -> list[Forked]:
+    """``size`` processes, as torchrun would start them, running ``code``, in which ``many`` is this module."""
+    head = "import os, signal, sys\nfrom pathlib import Path\nimport many\n"
+    here = {**os.environ, **found_by(), "WORLD_SIZE": str(size), "OMP_NUM_THREADS": "1"}
+
+    def start(rank: int) -> Forked:
+        env = {**here, "RANK": str(rank), "LOCAL_RANK": str(rank)}
+        return fork(head + code, env, subprocess.PIPE, subprocess.STDOUT)
 
     return [start(rank) for rank in range(size)]
 
 
-def finish(processes: list[subprocess.Popen[bytes]], seconds: float = 150) -> list[tuple[int, str]]:
+def finish(processes: list[Forked]) -> list[tuple[int, str]]:
     """(exit code, what it said) of each; none is left running."""
-    try:
-        said = [p.communicate(timeout=seconds)[0].decode() for p in processes]
-    finally:
-        for p in processes:
-            p.kill()
-    return [(p.returncode, text) for p, text in zip(processes, said, strict=True)]
+    said = ended(*processes)
+    return [(p.returncode, text.decode()) for p, (text, _) in zip(processes, said, strict=True)]
 
 
 def together(code: str, size: int) -> None:

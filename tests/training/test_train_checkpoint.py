@@ -8,7 +8,6 @@ import os
 import random
 import signal
 import subprocess
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ import torch
 from tiny import ADAM, model, plan, private, public, python, run, weights
 from torch import nn
 
+from processes import ended
 from taciturn.errors import DataError, Interrupted, MismatchError
 from taciturn.training import checkpoint
 from taciturn.training.checkpoint import Position, State
@@ -86,9 +86,12 @@ def test_a_process_told_to_stop_saves_and_exits_130(tmp_path: Path, number: int)
         f"""
         import time
         from taciturn.errors import TaciturnError
+        def told(p):  # goes on after the first step only when it was
+            print(p.step.number, flush=True)
+            while not Path({str(tmp_path / "told")!r}).exists():
+                time.sleep(0.01)
         try:
-            slow = lambda p: (print(p.step.number, flush=True), time.sleep(0.1))
-            t.run(t.plan(), Path({str(tmp_path)!r}), options=t.Options(checkpoint_steps=1000), notify=slow)
+            t.run(t.plan(), Path({str(tmp_path)!r}), options=t.Options(checkpoint_steps=1000), notify=told)
         except TaciturnError as error:
             sys.exit(error.exit_code)
         """,
@@ -97,7 +100,8 @@ def test_a_process_told_to_stop_saves_and_exits_130(tmp_path: Path, number: int)
     assert child.stdout is not None
     child.stdout.readline()
     child.send_signal(number)
-    child.communicate(timeout=120)
+    (tmp_path / "told").touch()
+    ended(child)
     assert child.returncode == 130
     assert len(checkpoint.complete(tmp_path / "checkpoints")) == 1
 
@@ -115,7 +119,7 @@ def test_a_second_signal_stops_at_once(tmp_path: Path) -> None:
 
 def test_kill_minus_nine_at_any_step_resumes_to_the_same_bits(tmp_path: Path, whole: tuple[Path, torch.Tensor]) -> None:
     """Killed twice at random steps, the second time after a resume."""
-    p, rng = plan(average=0.9), random.Random()
+    p, rng = plan(average=0.9), random.Random(0)
     for attempt in range(2):
         out = tmp_path / str(attempt)
         out.mkdir()
@@ -128,7 +132,8 @@ def test_kill_minus_nine_at_any_step_resumes_to_the_same_bits(tmp_path: Path, wh
                 t.run(t.plan(average=0.9), Path({str(out)!r}), notify=kill, resume={bool(i)})
                 """
             )
-            assert child.wait(120) == -signal.SIGKILL, stops
+            ended(child)
+            assert child.returncode == -signal.SIGKILL, stops
         with (out / "ledger.jsonl").open("ab") as ledger:
             ledger.write(b'{"torn')
         assert torch.equal(weights(run(p, out, resume=True)), whole[1]), stops
@@ -136,25 +141,29 @@ def test_kill_minus_nine_at_any_step_resumes_to_the_same_bits(tmp_path: Path, wh
 
 
 def test_a_kill_during_the_write_leaves_the_checkpoint_before(tmp_path: Path) -> None:
-    """The watcher kills as soon as a second file is begun: 30 MB take long enough to be caught in the middle."""
+    """Killed by the kernel as the second file comes to half of the first one's size, wherever its writer is then."""
     child = python(
         f"""
+        import resource
+        folder = Path({str(tmp_path / "checkpoints")!r})
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
+        def limit(p):
+            if p.step.number == 1:
+                half = (folder / "step-000000001.pt").stat().st_size // 2
+                resource.setrlimit(resource.RLIMIT_FSIZE, (half, half))
         options = t.Options(checkpoint_steps=1)
-        t.run(t.plan(t.public(4, t.ADAM), repeat=1), Path({str(tmp_path)!r}), t.model(1, 700), options=options)
+        t.run(t.plan(t.public(4, t.ADAM), repeat=1), Path({str(tmp_path)!r}), t.model(1, 100), options=options,
+              notify=limit)
         """
     )
     folder = tmp_path / "checkpoints"
-    end = time.monotonic() + 120
-    while time.monotonic() < end and child.poll() is None:
-        if len(checkpoint.complete(folder)) == 1 and any(folder.glob("*.partial")):
-            child.kill()
-            break
-    assert child.wait() == -signal.SIGKILL
+    ended(child)
+    assert child.returncode == -signal.SIGXFSZ
     assert [c.name for c in checkpoint.complete(folder)] == ["step-000000001.pt"]
     assert [c.name for c in folder.glob("*.partial")] == ["step-000000002.partial"]
     p, options = plan(public(4, ADAM), repeat=1), Options(checkpoint_steps=10)
-    resumed = run(p, tmp_path, model(1, 700), options=options, resume=True)
-    straight = run(p, tmp_path / "straight", model(1, 700), options=options)
+    resumed = run(p, tmp_path, model(1, 100), options=options, resume=True)
+    straight = run(p, tmp_path / "straight", model(1, 100), options=options)
     assert torch.equal(weights(resumed), weights(straight))
     assert same_run(tmp_path, tmp_path / "straight")
     assert not list(folder.glob("*.partial"))
@@ -181,7 +190,7 @@ LIMITED = """
 def test_a_full_disk_is_a_clear_error_and_leaves_the_last_good_checkpoint(tmp_path: Path, size: int, says: str) -> None:
     """A limit on file size makes the kernel refuse writes as a full disk does, inside torch's own writer too."""
     child = python(LIMITED.format(out=str(tmp_path / "run"), bytes=size), stdout=subprocess.PIPE)
-    said = child.communicate(timeout=120)[0].decode()
+    said = ended(child)[0][0].decode()
     assert child.returncode == 3, said
     assert says in said
     assert "step-000000003.pt is intact" in said

@@ -8,13 +8,13 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from processes import ended, until
 from taciturn.cli.main import run
 from taciturn.mechanisms.run import Run
 
@@ -53,6 +53,12 @@ def start(*words: Any) -> subprocess.Popen[bytes]:
     )
 
 
+def heard(process: subprocess.Popen[bytes]) -> str:
+    """All it said, once it has ended."""
+    said: bytes = ended(process)[0][0]
+    return said.decode()
+
+
 def weights(folder: Path) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in Run(folder).model()[0].parameters()])
 
@@ -61,7 +67,7 @@ def weights(folder: Path) -> torch.Tensor:
 def test_torchrun_trains_exports_and_talks_once(config: Path, tmp_path: Path, shard: str) -> None:
     setting = ("--set", f"train.shard={shard}")
     process = start("-m", "taciturn", "train", config, "-o", tmp_path / "two", "--json", *setting)
-    said = process.communicate(timeout=150)[0].decode()
+    said = heard(process)
     assert process.returncode == 0, said
     assert said.count("model in ") == 1
     lines = [line for line in said.splitlines() if line.startswith("two: step ")]
@@ -82,11 +88,9 @@ def test_a_signal_to_torchrun_stops_every_process_with_130(config: Path, tmp_pat
     (tmp_path / "told.py").write_text(TOLD)
     out, long = tmp_path / "run", ("--set", "options.private.steps=3000")
     process = start(tmp_path / "told.py", "train", config, "-o", out, *long)
-    end = time.monotonic() + 100
-    while time.monotonic() < end and not ((out / "ledger.jsonl").exists() and (out / "ledger.jsonl").stat().st_size):
-        time.sleep(0.05)
+    until(lambda: (out / "ledger.jsonl").exists() and (out / "ledger.jsonl").stat().st_size, process)
     process.send_signal(number)
-    said = process.communicate(timeout=60)[0].decode()
+    said = heard(process)
     # Both write to one pipe, so a line of one may stand behind what the other has not ended yet.
     assert set(re.findall(r"process \d ends with \d+", said)) == {
         "process 0 ends with 130",
@@ -102,6 +106,6 @@ def test_a_mistake_is_told_once_and_ends_all(config: Path, tmp_path: Path) -> No
     (tmp_path / "told.py").write_text(TOLD)
     (tmp_path / "plan.json").write_text("{}")
     process = start(tmp_path / "told.py", "train", config, "-o", tmp_path)
-    said = process.communicate(timeout=100)[0].decode()
+    said = heard(process)
     assert "process 0 ends with 3" in said
     assert said.count("already holds a run") == 1

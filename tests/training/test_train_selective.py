@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import socket
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from many import found_by
 from scipy import stats
 from tiny import python
 from torch import Tensor
 
+from processes import ended
 from taciturn.errors import UsageError
 from taciturn.models.hf import load_model
 from taciturn.models.lora import Lora, add
@@ -288,12 +289,9 @@ def test_torchs_own_random_numbers_are_not_used() -> None:
 
 def test_two_processes_make_the_update_of_one(tmp_path: Path) -> None:
     """With a seed, to the grid that noised sums are rounded to: each record has its own state noise wherever it is run."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
     code = f"""
     os.environ |= {{"RANK": sys.argv[-1], "LOCAL_RANK": "0", "WORLD_SIZE": "2"}}
-    os.environ |= {{"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "{port}"}}
+    os.environ |= {found_by()!r}
     import numpy as np, torch, test_train_selective as s
     from taciturn.training.world import joined
     with joined() as world:
@@ -302,7 +300,8 @@ def test_two_processes_make_the_update_of_one(tmp_path: Path) -> None:
         torch.save([p.grad for p in m.parameters()], {str(tmp_path)!r} + f"/{{world.rank}}.pt")
     """
     started = [python(code.replace("sys.argv[-1]", f"'{rank}'")) for rank in (0, 1)]
-    assert [each.wait(100) for each in started] == [0, 0]
+    ended(*started)
+    assert [each.returncode for each in started] == [0, 0]
     m = model()
     selective_gradient(m, data(), np.array([0, 1, 2, 4, 5]), Work(), step(), SecretSource(5))
     for rank in (0, 1):
@@ -349,7 +348,7 @@ def test_dropout_and_half_precision_are_refused() -> None:
 def test_a_step_of_the_papers_size_takes_seconds() -> None:
     """16 records of 60 tokens, LSTM 200/200, 2,000 words; least of three, as other work may share the machine."""
     from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-    from timing import seconds  # this file is run by torchrun too, without the tests' own modules
+    from timing import seconds
 
     m = LSTMForCausalLM(LSTMConfig(vocab_size=2000))
     words = np.random.default_rng(0)

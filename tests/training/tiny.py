@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from forks import Forked, fork
 from taciturn.models.evaluate import HeldOut
 from taciturn.models.hf import load_model
 from taciturn.models.tokens import byte_tokenizer, encode_all
@@ -61,9 +60,8 @@ def weights(m: Any) -> torch.Tensor:
     return torch.cat([p.detach().flatten() for p in m.parameters()])
 
 
-def python(code: str, **how: Any) -> subprocess.Popen[bytes]:
-    """Another interpreter running ``code``, in which ``t`` is this module; as many threads as here, so bits agree."""
-    head = f"import os, signal, sys\nfrom pathlib import Path\nsys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+def python(code: str, stdout: int | None = None) -> Forked:
+    """Another process running ``code``, in which ``t`` is this module; as many threads as here, so bits agree."""
     env = {**os.environ, "OMP_NUM_THREADS": str(torch.get_num_threads())}
-    script = head + "import tiny as t\n" + textwrap.dedent(code)
-    return subprocess.Popen([sys.executable, "-c", script], env=env, **how)
+    head = "import os, signal, sys\nfrom pathlib import Path\nimport tiny as t\n"
+    return fork(head + textwrap.dedent(code), env, stdout)

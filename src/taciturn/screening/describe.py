@@ -93,10 +93,13 @@ def _conditions(options: Options, policies: Policies, counts: Counts, labels: bo
     if options.skeletons and not policies.conservative.covers_all:
         yield (
             "every secret lies wholly in what π or π_c marks, and replacing it by <MASK> leaves its record's skeleton "
-            "(or its having none) as it is; checked span by span at screening"
+            "(or its having none) as it is; checked at screening for whatever words of its marks are masked"
         )
     if options.skeletons and counts.skeletons_refused:
-        yield f"the secret is not in one of the {counts.skeletons_refused} records whose skeleton failed that check"
+        yield (
+            f"the secret is not in one of the {counts.skeletons_refused} records whose skeleton failed that check: they "
+            "have none, and without the secret they might"
+        )
     if options.skeletons and counts.detector_failures:
         yield (
             f"the secret is not in one of the {counts.detector_failures} records on which a detector did not finish: they "

@@ -26,7 +26,7 @@ BOUND = 8
 """Passes after which a text that still changes is masked whole."""
 
 # A check looks at this much text around a span of a long record (code points); detectors are taken to reach no further.
-_WHOLE, _REACH = 1024, 256
+WHOLE, REACH = 1024, 256
 # Checks of many spans in long records go through in pieces of about this many code points.
 _PIECE = 1 << 20
 
@@ -163,9 +163,9 @@ def _same(a: Masked, b: Masked) -> bool:
 def neighbours(text: str, interval: Interval) -> tuple[str, str]:
     """s(x) and s(<MASK>). Of a record of more than 1,024 code points only x and the 256 on either side of it."""
     start, end = interval
-    if len(text) > _WHOLE:
-        low = max(0, start - _REACH)
-        text, start, end = text[low : end + _REACH], start - low, end - low
+    if len(text) > WHOLE:
+        low = max(0, start - REACH)
+        text, start, end = text[low : end + REACH], start - low, end - low
     return text, text[:start] + MASK + text[end:]
 
 

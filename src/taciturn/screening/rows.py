@@ -10,7 +10,8 @@ from taciturn.screening.entities import entities
 from taciturn.screening.partition import RecordPart, part
 from taciturn.screening.policies.base import CLEAN, Finder
 from taciturn.screening.policies.derived import Cached, Joined
-from taciturn.screening.redact import BRIDGED, Interval, Masked, neighbours, pieces, redact, survives
+from taciturn.screening.redact import BRIDGED, Interval, neighbours, pieces, redact, survives
+from taciturn.screening.steady import by_token, steady
 from taciturn.text.document import MASK, Record
 from taciturn.text.spans import CANARY, merge
 
@@ -59,14 +60,15 @@ class Local:
 
     pi: Finder
     conservative: Finder
-    skeletons: bool = True
+    both: Finder | None
 
     @classmethod
     def of(cls, pi: Finder, conservative: Finder, skeletons: bool = True) -> Local:
         """With detections remembered."""
         same = pi.identity == conservative.identity and type(pi) is type(conservative)
         first = Cached(pi)
-        return cls(first, first if same else Cached(conservative), skeletons)
+        second = first if same else Cached(conservative)
+        return cls(first, second, Joined.of(first, second) if skeletons else None)
 
     def rows(self, records: Sequence[Record]) -> list[Row]:
         """One row a record, in order."""
@@ -146,22 +148,21 @@ class Local:
         self, records: Sequence[Record], bodies: Sequence[str], parts: Sequence[RecordPart]
     ) -> list[tuple[str | None, bool]]:
         """(skeleton, refused by the check) for each record; taken from the original text, before Dedup."""
-        if not self.skeletons:
+        if self.both is None:
             return [(None, False)] * len(records)
         chosen = [i for i, r in enumerate(records) if parts[i] == "private" and r.private_because is None]
         kept = dict(zip(chosen, self._skeleton([bodies[i] for i in chosen]), strict=True))
         return [kept.get(i, (None, False)) for i in range(len(records))]
 
     def _skeleton(self, texts: Sequence[str]) -> list[tuple[str | None, bool]]:
-        """sk(s), if masking any one marked span by itself leads to the same skeleton (guarantees.md §3)."""
-        both = Joined(self.pi, self.conservative)
-        masked = redact(texts, both, BRIDGED)
-        local = both.local(texts)
-        doubtful = [m.doubtful if _usable(m) and not sure else () for m, sure in zip(masked, local, strict=True)]
-        checks = survives(list(zip(texts, doubtful, strict=True)), both, BRIDGED)
+        """sk(s), if every masking of marked words has the same (guarantees.md §3.1). Refused is also what cannot be tested,
+        and what has no skeleton but might have one if words were masked."""
+        assert self.both is not None
+        masked = redact(texts, self.both, BRIDGED)
+        skeletons = [by_token(m.text, BRIDGED) if m.settled and not m.failed else MASK for m in masked]
         return [
-            (None, False) if not _usable(m) else (m.text, False) if all(holds) else (None, True)
-            for m, holds in zip(masked, checks, strict=True)
+            (sk if sk != MASK else None, False) if holds else (None, True)
+            for sk, holds in zip(skeletons, steady(texts, masked, self.both, BRIDGED), strict=True)
         ]
 
     def _gold(
@@ -190,7 +191,7 @@ class Local:
         self, records: Sequence[Record], bodies: Sequence[str], gold: Sequence[Sequence[Interval]]
     ) -> list[bool]:
         """For each labelled span, in order: do s(x) and s(<MASK>) give the same skeleton, or neither one?"""
-        if not self.skeletons:
+        if self.both is None:
             return [True for spans in gold for _ in spans]
         answers: list[bool] = []
         for pairs in pieces(neighbours(b, x) for b, spans in zip(bodies, gold, strict=True) for x in spans):
@@ -199,7 +200,3 @@ class Local:
             answers += [outcome[left][0] == outcome[right][0] for left, right in pairs]
         silent = (r.private_because is not None for r, spans in zip(records, gold, strict=True) for _ in spans)
         return [same or none for same, none in zip(answers, silent, strict=True)]
-
-
-def _usable(masked: Masked) -> bool:
-    return masked.settled and not masked.failed and masked.text != MASK

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import unicodedata
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import attrgetter
@@ -36,8 +37,8 @@ class Detector(Protocol):
         """One detection a view, spans in offsets of the original text. May raise: the record is then private."""
 
     def local(self, view: View) -> bool:
-        """Whether, in this text, masking any whole marked words leaves the marks on all other words as they are. True
-        saves a check of that; False is always right."""
+        """Whether, in this text, masking any whole marked words (``view.WORD``) leaves the marks on all other words as they
+        are. True saves a check of that; False is always right."""
 
 
 @runtime_checkable
@@ -59,7 +60,11 @@ class Finder(Protocol):
 
     def find(self, texts: Sequence[str]) -> list[Detection]: ...
 
+    def words(self, texts: Sequence[str]) -> list[Detection]: ...
+
     def local(self, texts: Sequence[str]) -> list[bool]: ...
+
+    def apart(self, texts: Sequence[str]) -> list[bool]: ...
 
 
 @dataclass(frozen=True)
@@ -97,11 +102,18 @@ class Policy:
         dropped: it may quote the text), one that takes too long "timeout"; of several statuses the worst is kept.
         Detectors with a pattern look only at texts that the prefilter lets through.
         """
+        return self._find(texts, patterns=True)
+
+    def words(self, texts: Sequence[str]) -> list[Detection]:
+        """What is found without patterns: word by word, in a text that is ``apart``."""
+        return self._find(texts, patterns=False)
+
+    def _find(self, texts: Sequence[str], patterns: bool) -> list[Detection]:
         found: dict[int, list[Detection]] = {}
         hits = self._prefilter.candidates(
             [text if MASK not in text and text.isascii() else View.of(text).shadow for text in texts]
         )
-        for number, places in hits.items():
+        for number, places in hits.items() if patterns else ():
             views = [View.of(texts[i]) for i in places]
             _keep(found, places, _guarded(self._patterns[number], views))
         if self._others:
@@ -124,7 +136,7 @@ class Policy:
 
     @cached_property
     def _prefilter(self) -> Prefilter:
-        return Prefilter.of([(d.pattern, d.ignore_case) for d in self._patterns])
+        return Prefilter.of(tuple((d.pattern, d.ignore_case) for d in self._patterns))
 
     def __reduce__(self) -> tuple[type[Policy], tuple[tuple[Detector, ...], str]]:
         return Policy, (self.detectors, self.name)  # a compiled set cannot travel to another process
@@ -133,22 +145,42 @@ class Policy:
         """See Detector.local; of every detector.
 
         A pattern that never takes in a mask's blanks matches a masked text only inside what was left of the original, and
-        there its relaxed form matched before. So where that does not match, no masking makes the pattern match.
+        there its relaxed form matched before. So where that does not match, no masking makes the pattern match. (Unless a
+        combining mark is parted from its letter, which changes the letter.)
         """
+        return self._unless(texts, lambda number: number not in self._sighted)
+
+    def apart(self, texts: Sequence[str]) -> list[bool]:
+        """Whether, in this text and in all its maskings, what is found in L<MASK>R is what is found in L<MASK> and in
+        <MASK>R. A detector says so of itself by an attribute ``apart``; a local one has nothing to find but single words."""
+        return self._unless(
+            texts, lambda number: number not in self._sighted and not getattr(self._patterns[number], "apart", False)
+        )
+
+    def _unless(self, texts: Sequence[str], hinders: Callable[[int], bool]) -> list[bool]:
+        """Of each text: no pattern whose number ``hinders`` may match in a masking, and the other detectors are local."""
         views = [View.of(text) for text in texts]
         moved = {
             i
             for number, places in self._prefilter.candidates([view.shadow for view in views]).items()
-            if number not in self._sighted
+            if hinders(number)
             for i in places
         }
         rest = [*(self._patterns[number] for number in self._sighted), *self._others]
-        return [i not in moved and all(d.local(view) for d in rest) for i, view in enumerate(views)]
+        return [
+            i not in moved and not _composes(view.text) and all(d.local(view) for d in rest)
+            for i, view in enumerate(views)
+        ]
 
     @cached_property
     def _sighted(self) -> tuple[int, ...]:
         """Numbers of the patterns whose matches may reach over a mask."""
         return tuple(n for n, d in enumerate(self._patterns) if consumes(d.pattern, BLANK, d.ignore_case))
+
+
+def _composes(text: str) -> bool:
+    """Whether a cut between words may change the folded shadow of what is left."""
+    return not text.isascii() and any(map(unicodedata.combining, text))
 
 
 def _beside(detection: Detection, heads: Sequence[tuple[int, int]]) -> Detection:

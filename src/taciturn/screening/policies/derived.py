@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from taciturn.errors import UsageError
-from taciturn.screening.policies.base import CLEAN, Finder, union
+from taciturn.screening.policies.base import CLEAN, Finder, Policy, union
 from taciturn.text.spans import Detection, Span, merge
 
 _KEPT, _LONGEST = 1 << 15, 4096
@@ -42,6 +42,12 @@ class Cached:
     def local(self, texts: Sequence[str]) -> list[bool]:
         return self.policy.local(texts)
 
+    def words(self, texts: Sequence[str]) -> list[Detection]:
+        return self.policy.words(texts)
+
+    def apart(self, texts: Sequence[str]) -> list[bool]:
+        return self.policy.apart(texts)
+
 
 @dataclass(frozen=True, slots=True)
 class Joined:
@@ -50,6 +56,16 @@ class Joined:
     first: Finder
     second: Finder
 
+    @classmethod
+    def of(cls, first: Finder, second: Finder) -> Finder:
+        """Of two plain policies with no detector run twice."""
+        a, b = (each.policy if isinstance(each, Cached) else each for each in (first, second))
+        if not (isinstance(a, Policy) and isinstance(b, Policy)):
+            return cls(first, second)
+        known = [detector.definition() for detector in a.detectors]
+        rest = tuple(d for d in b.detectors if d.definition() not in known)
+        return cls(first, Cached(Policy(rest, b.name))) if rest else first
+
     @property
     def identity(self) -> str:
         return f"{self.first.identity}+{self.second.identity}"
@@ -57,8 +73,14 @@ class Joined:
     def find(self, texts: Sequence[str]) -> list[Detection]:
         return [union(pair) for pair in zip(self.first.find(texts), self.second.find(texts), strict=True)]
 
+    def words(self, texts: Sequence[str]) -> list[Detection]:
+        return [union(pair) for pair in zip(self.first.words(texts), self.second.words(texts), strict=True)]
+
     def local(self, texts: Sequence[str]) -> list[bool]:
         return [a and b for a, b in zip(self.first.local(texts), self.second.local(texts), strict=True)]
+
+    def apart(self, texts: Sequence[str]) -> list[bool]:
+        return [a and b for a, b in zip(self.first.apart(texts), self.second.apart(texts), strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,9 +106,15 @@ class Missing:
     def find(self, texts: Sequence[str]) -> list[Detection]:
         return [self._thin(text, found) for text, found in zip(texts, self.policy.find(texts), strict=True)]
 
+    def words(self, texts: Sequence[str]) -> list[Detection]:
+        return [self._thin(text, found) for text, found in zip(texts, self.policy.words(texts), strict=True)]
+
     def local(self, texts: Sequence[str]) -> list[bool]:
         # The coin falls on the text of a whole span, which masking a part of it changes.
         return [local and not d.spans for local, d in zip(self.policy.local(texts), self.find(texts), strict=True)]
+
+    def apart(self, texts: Sequence[str]) -> list[bool]:
+        return self.local(texts)
 
     def _thin(self, text: str, detection: Detection) -> Detection:
         if not detection.spans:

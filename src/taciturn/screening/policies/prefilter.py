@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import re2
 
@@ -25,7 +26,10 @@ class Prefilter:
     always: tuple[int, ...]
 
     @classmethod
-    def of(cls, patterns: Sequence[tuple[str, bool]]) -> Prefilter:
+    @lru_cache(
+        maxsize=32
+    )  # policies are made anew for each corpus, and compiling takes longer than screening a small one
+    def of(cls, patterns: tuple[tuple[str, bool], ...]) -> Prefilter:
         """Of (pattern, ignore case) pairs."""
         easy: list[tuple[int, str]] = []
         always: list[int] = []

@@ -11,7 +11,9 @@ from typing import Any
 from taciturn.errors import UsageError, nearest
 from taciturn.screening.policies.base import CLEAN
 from taciturn.screening.policies.checks import CHECKS
-from taciturn.screening.policies.view import View
+from taciturn.screening.policies.relax import sees_over
+from taciturn.screening.policies.view import BLANK, View
+from taciturn.text.document import MASK
 from taciturn.text.spans import Detection, Span
 
 
@@ -35,6 +37,7 @@ class Regex:
     group: int = 0
     ignore_case: bool = False
     compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
+    apart: bool = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.check and self.check not in CHECKS:
@@ -51,6 +54,7 @@ class Regex:
         if self.group > compiled.groups:
             raise UsageError(f"detector '{self.name}': group {self.group}, but the pattern has {compiled.groups}")
         object.__setattr__(self, "compiled", compiled)
+        object.__setattr__(self, "apart", not sees_over(self.pattern, BLANK, len(MASK), self.ignore_case))
         if not self.must_find:
             raise UsageError(f"detector '{self.name}': must_find is empty; give at least one text it has to find")
         for number, example in enumerate(self.must_find, 1):

@@ -51,7 +51,19 @@ def consumes(pattern: str, character: str, ignore_case: bool = False) -> bool:
     return _consumes(parser.parse(pattern, re.IGNORECASE if ignore_case else 0), ord(character))
 
 
-def _consumes(nodes: Any, code: int) -> bool:
+def sees_over(pattern: str, character: str, length: int, ignore_case: bool = False) -> bool:
+    """Whether a match of ``pattern`` may depend on what stands on both sides of ``length`` of these characters: it contains
+    one, or looks across them.
+
+    >>> [sees_over(pattern, "\\x1a", 6) for pattern in (r"(?<!\\S)\\w+", r"\\w+(?!.*x)", r"(?<=.{6}a)b")]
+    [False, True, True]
+    """
+    parser = importlib.import_module("re._parser")
+    return _consumes(parser.parse(pattern, re.IGNORECASE if ignore_case else 0), ord(character), length)
+
+
+def _consumes(nodes: Any, code: int, length: int | None = None) -> bool:
+    """length: count what assertions take in, too, where that may be as many characters; a nested one always may."""
     for op, argument in nodes:
         match str(op):
             case "LITERAL":
@@ -64,13 +76,16 @@ def _consumes(nodes: Any, code: int) -> bool:
                 members, _, negated = _members(argument)
                 found = (code in members) != negated
             case "BRANCH":
-                found = any(_consumes(branch, code) for branch in argument[1])
+                found = any(_consumes(branch, code, length) for branch in argument[1])
             case "SUBPATTERN" | "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
-                found = _consumes(argument[-1], code)
+                found = _consumes(argument[-1], code, length)
             case "ATOMIC_GROUP":
-                found = _consumes(argument, code)
+                found = _consumes(argument, code, length)
             case "GROUPREF_EXISTS":
-                found = any(_consumes(branch, code) for branch in argument[1:] if branch is not None)
+                found = any(_consumes(branch, code, length) for branch in argument[1:] if branch is not None)
+            case "ASSERT" | "ASSERT_NOT" if length is not None:
+                far = int(argument[1].getwidth()[1]) >= length or "ASSERT" in repr(argument[1])
+                found = far and _consumes(argument[1], code, 0)
             case "GROUPREF" | "ASSERT" | "ASSERT_NOT" | "AT" | "FAILURE":
                 found = False
             case _:

@@ -12,6 +12,9 @@ from taciturn.text.fold import Folded, fold
 BLANK = "\x1a"
 """Stands for each code point of a mask: no letter, digit, space or punctuation that a pattern could take for content."""
 
+WORD = re.compile(r"[^\x00-/:-@\[-^`{-\x7f‘’“”–—…•·£€¥°«»\s]+")
+"""A word: letters, digits, "_", and every character outside ASCII but common typographic punctuation and signs."""
+
 _SHORT = 2048
 
 

@@ -17,11 +17,8 @@ from importlib import resources
 
 from taciturn.errors import UsageError, nearest
 from taciturn.screening.policies.base import CLEAN
-from taciturn.screening.policies.view import View
+from taciturn.screening.policies.view import WORD, View
 from taciturn.text.spans import Detection, Span
-
-# Letters, digits, "_", and every character outside ASCII but common typographic punctuation and signs.
-_TOKEN = re.compile(r"[^\x00-/:-@\[-^`{-\x7f‘’“”–—…•·£€¥°«»\s]+")
 
 # Bits of contractions once the apostrophe has split them: couldn't is "couldn" and "t".
 _STEMS = frozenset(
@@ -91,8 +88,8 @@ def capitalised(words: Set[str]) -> frozenset[str]:
 
 @cache
 def _borders() -> frozenset[str]:
-    """The characters that ``_TOKEN`` has no part in; all lie below U+3001."""
-    return frozenset(c for c in map(chr, range(0x3001)) if not _TOKEN.match(c))
+    """The characters that ``WORD`` has no part in; all lie below U+3001."""
+    return frozenset(c for c in map(chr, range(0x3001)) if not WORD.match(c))
 
 
 _span = lru_cache(maxsize=1 << 16)(Span)  # spans of short texts repeat, and making one costs more than finding it
@@ -100,7 +97,7 @@ _span = lru_cache(maxsize=1 << 16)(Span)  # spans of short texts repeat, and mak
 
 def all_but(plain: Set[str], views: Sequence[View], detector: str) -> list[Detection]:
     """Marks every word that is not in ``plain``, one span each."""
-    words = _TOKEN.findall
+    words = WORD.findall
     return [
         _located(view.text, marked, detector) if (marked := [w for w in words(view.text) if w not in plain]) else CLEAN
         for view in views
@@ -141,13 +138,12 @@ class Words:
             raise UsageError(f"words: rare_below must lie in [3, 8], found {self.rare_below:g}")
 
     def definition(self) -> Mapping[str, object]:
-        lists = "\n".join(sorted(common_words(self.rare_below))) + "\0" + "\n".join(sorted(excused()))
         named = {"names": digest(names())} if self.names else {}
         return {
             "kind": "words",
             "rare_below": self.rare_below,
-            "lists": hashlib.blake2b(lists.encode(), digest_size=16).hexdigest(),
-            "patterns": [_TOKEN.pattern, _MODAL.pattern],
+            "lists": _lists(self.rare_below),
+            "patterns": [WORD.pattern, _MODAL.pattern],
             **named,
         }
 
@@ -166,6 +162,13 @@ class Words:
         return word not in plain_words(self.rare_below, self.names)
 
 
+@cache
+def _lists(rare_below: float) -> str:
+    lists = "\n".join(sorted(common_words(rare_below))) + "\0" + "\n".join(sorted(excused()))
+    return hashlib.blake2b(lists.encode(), digest_size=16).hexdigest()
+
+
+@cache
 def digest(words: Set[str]) -> str:
     """32 hex digits that name a set of words."""
     return hashlib.blake2b("\n".join(sorted(words)).encode(), digest_size=16).hexdigest()

@@ -76,7 +76,7 @@ _FLAT = r"(?:Suite|Apt\.?|Apartment) {1,2}#?\d{1,5}[A-Z]?"
 _NUMBER_LINE = r"\d{1,6}[ >?]{1,3}(?:[\w'.-]{1,30}[ ,]{1,2}){0,6}?[\w'.-]{1,30}[,\s>?]{1,6}"
 _BLOCK = (
     rf"(?:(?:{_NUMBER_LINE})?{_FLAT}|{_NUMBER_LINE}(?:Flat|Unit|Room) {{1,2}}#?\d{{1,5}}[A-Z]?)"
-    r"(?:[,\s>?]{1,6}(?:[^\W\d_][^\d\n,]{1,40}[,\s>?]{1,8}){1,3}?\d{4,6}(?:-\d{3,4})?)?"
+    r"(?:[,\s>?]{1,6}(?:[^\W\d_][^\d\n,\x1a]{1,40}[,\s>?]{1,8}){1,3}?\d{4,6}(?:-\d{3,4})?)?"
 )
 _STATES = (
     r"(?:ny|nj|ca|tx|fl|az|nv|nc|sc|tn|ky|ga|ct|nh|vt|ri|md|va|wv|mn|wi|il|mo|ks|ne|nd|sd|mt|wy|ut|nm|ar|dc|wa|mi|ma"

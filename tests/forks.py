@@ -1,0 +1,129 @@
+"""Python processes that need not load torch: forked from one that has loaded what they need, and does nothing else.
+
+To load torch and transformers takes longer than most of what tests do in a process of its own. What is forked runs as a
+program of its own would, to the end of the interpreter, with the environment it is given and other random numbers.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from threading import RLock
+from typing import IO, Any
+
+_MOST = 1 << 17
+_SERVER = "import sys; sys.path[:0] = {path}; from forks import serve; exec(serve({fd}, {modules}))"
+
+
+class Forked:
+    """What tests use of ``subprocess.Popen``, of a process that is not a child of this one."""
+
+    def __init__(self, link: socket.socket, stdout: IO[bytes] | None) -> None:
+        self.pid, self.returncode, self.stdout = int(link.recv(16)), None, stdout
+        self._link, self._lock = link, RLock()
+
+    def poll(self, patience: float | None = 0) -> int | None:
+        while self.returncode is None and select.select([self._link], [], [], patience)[0]:
+            with self._lock:
+                if self.returncode is None:
+                    self.returncode = int(self._link.recv(16) or -signal.SIGKILL)
+                    self._link.close()
+        return self.returncode
+
+    def wait(self) -> int | None:
+        return self.poll(None)
+
+    def communicate(self) -> tuple[bytes | None, None]:
+        said = None
+        if self.stdout is not None:
+            with self.stdout:
+                said = self.stdout.read()
+        self.wait()
+        return said, None
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+def fork(code: str, env: Mapping[str, str], stdout: int | None = None, stderr: int | None = None) -> Forked:
+    """A process that runs ``code``, with ``many`` and ``tiny`` loaded; ``stdout`` and ``stderr`` as subprocess has them."""
+    link, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    heard = os.pipe() if stdout == subprocess.PIPE else None
+    task = {"code": code, "env": dict(env), "err": stderr == subprocess.STDOUT}
+    fds = [far.fileno(), *([heard[1]] if heard else [])]
+    socket.send_fds(_server(os.getpid()), [json.dumps(task).encode()], fds)
+    for fd in fds[1:]:
+        os.close(fd)
+    far.close()
+    return Forked(link, os.fdopen(heard[0], "rb") if heard else None)
+
+
+@cache
+def _server(_: int) -> socket.socket:
+    """The link to the process that forks, which ends with this one."""
+    here = Path(__file__).parent
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    code = _SERVER.format(path=[str(here), str(here / "training")], fd=theirs.fileno(), modules=["many", "tiny"])
+    server = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()])
+    server.returncode = 0  # nobody waits for it
+    theirs.close()
+    return ours
+
+
+def serve(fd: int, modules: Sequence[str]) -> str:
+    """Fork one process for each task that comes; return in that process, with its code."""
+    for name in modules:
+        __import__(name)
+    link = socket.socket(fileno=fd)
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    while True:
+        said, fds, _, _ = socket.recv_fds(link, _MOST, 2)
+        if not said:
+            os._exit(0)
+        if os.fork() == 0:
+            break
+        for each in fds:
+            os.close(each)
+    link.close()
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    task: dict[str, Any] = json.loads(said)
+    answer = socket.socket(fileno=fds[0])
+    if pid := os.fork():  # minds the other: tells how it ended
+        for each in fds[1:]:
+            os.close(each)
+        answer.send(str(pid).encode())
+        answer.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
+        os._exit(0)
+    answer.close()
+    for each in fds[1:]:
+        os.dup2(each, 1)
+        os.close(each)
+    if task["err"]:
+        os.dup2(1, 2)
+    os.environ.clear()
+    os.environ.update(task["env"])
+    _anew()
+    return str(task["code"])
+
+
+def _anew() -> None:
+    """What an interpreter finds out at its start, or keeps to itself."""
+    import numpy as np
+    import torch
+
+    random.seed()
+    np.random.seed()
+    torch.set_num_threads(int(os.environ["OMP_NUM_THREADS"]))
