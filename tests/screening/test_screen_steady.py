@@ -19,6 +19,7 @@ from taciturn.screening.rows import Local
 from taciturn.screening.steady import MOST, runs, steady
 from taciturn.text.document import MASK
 from taciturn.text.readers import Corpus
+from timing import seconds
 
 PII, WIDE, STRICT = policy("pii"), policy("conservative"), policy("conservative:strict")
 PAIRS = {"plain": (PII, WIDE), "strict": (PII, STRICT), "customersim": (policy("customersim"), WIDE)}
@@ -115,6 +116,19 @@ def test_a_record_that_is_all_mask_is_refused_where_a_part_decides_that() -> Non
     assert screened("my name is bob", "conservative:strict") == ([], 1)
     assert screened("Rhonda Young", "conservative:strict") == ([], 0)
     assert screened("my name is bob", "all-private") == ([], 0)
+
+
+def test_a_long_record_is_looked_at_in_parts_and_in_linear_time() -> None:
+    """What fails fails wherever it stands, what holds holds, and twice the text takes twice as long."""
+    good, bad = (
+        "call Rhonda Young at (555) 010-7788 or 980.322.8737 about the order ",
+        "they came to 77 the st. in may ",
+    )
+    local = LOCALS["plain"]
+    assert not skeleton(good * 18, local)[1]
+    assert all(skeleton(good * before + bad + good * after, local)[1] for before, after in [(0, 18), (7, 9), (18, 0)])
+    times = [seconds(lambda n=n: skeleton(good * n, Local.of(*PAIRS["plain"])), 1) for n in (20, 60)]  # type: ignore[misc]
+    assert times[1] < 6 * times[0]
 
 
 def test_models_are_tested_run_by_run() -> None:

@@ -20,7 +20,7 @@ from itertools import islice
 
 from taciturn.screening.policies.base import Finder
 from taciturn.screening.policies.view import WORD
-from taciturn.screening.redact import Interval, Masked, maximal, neighbours, pieces, redact, substitute
+from taciturn.screening.redact import REACH, WHOLE, Interval, Masked, maximal, neighbours, pieces, redact, substitute
 from taciturn.text.document import MASK
 from taciturn.text.spans import Span
 
@@ -60,24 +60,28 @@ def steady(texts: Sequence[str], masked: Sequence[Masked], policy: Finder, joint
 
 
 Marks = Sequence[Interval]
+Window = tuple[str, Marks, Interval]
+"""A text, its marks, and where the tokens begin that are looked at."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tokens:
-    """plain: tokens that no policy marks. leaning: those that none marks word by word, so that they lean on others."""
+    """plain: tokens that no policy marks. leaning: those that none marks word by word, so that they lean on others.
+    all: ask for every stretch, not only those between words less than ``REACH`` apart and those cut on one side."""
 
     text: str
     marks: Marks
     plain: tuple[Interval, ...]
     leaning: tuple[Interval, ...]
+    all: bool
 
     @classmethod
-    def of(cls, text: str, marks: Marks, words: Marks) -> _Tokens:
-        tokens = [token.span() for token in _TOKEN.finditer(text)]
+    def of(cls, window: Window, words: Marks) -> _Tokens:
+        text, marks, (low, high) = window
+        tokens = [token.span() for token in _TOKEN.finditer(text) if low <= token.start() < high]
         plain = tuple(token for token in tokens if not _touched(token, marks))
-        return cls(
-            text, marks, plain, tuple(token for token in tokens if _touched(token, marks) > _touched(token, words))
-        )
+        leaning = tuple(token for token in tokens if _touched(token, marks) > _touched(token, words))
+        return cls(text, marks, plain, leaning, (low, high) == (0, len(text)))
 
     def stretches(self) -> Iterator[Interval]:
         """From the start of the text or the end of a marked word (or mark) to where one begins, or the end; those in which
@@ -90,7 +94,10 @@ class _Tokens:
         for a in after:
             while at < len(asked) and asked[at][0] < a:
                 at += 1
-            yield from ((a, b) for b in before if at < len(asked) and asked[at][1] <= b)
+            for b in before if at < len(asked) else ():
+                near = self.all or b - a <= REACH or a == 0 or b == len(self.text)
+                if near and asked[at][1] <= b:
+                    yield a, b
 
     def between(self, a: int, b: int) -> str:
         """The stretch, and masks where it was cut."""
@@ -113,18 +120,35 @@ class _Tokens:
 
 def _in_stretches(texts: Sequence[str], marks: Sequence[Marks], policy: Finder, joint: re.Pattern[str]) -> list[bool]:
     """Whether in every stretch of a text between two marked words, masks beside it, the same tokens are marked."""
-    words = [maximal(text, of.spans, joint) for text, of in zip(texts, policy.words(texts), strict=True)]
-    held = [_Tokens.of(*each) for each in zip(texts, marks, words, strict=True)]
+    windows = [
+        (i, window) for i, (text, its) in enumerate(zip(texts, marks, strict=True)) for window in _windows(text, its)
+    ]
+    found = policy.words([text for _, (text, _, _) in windows])
+    words = [maximal(window[0], of.spans, joint) for (_, window), of in zip(windows, found, strict=True)]
+    held = [_Tokens.of(window, its) for (_, window), its in zip(windows, words, strict=True)]
+    whose = [i for i, _ in windows]
     answers = [True] * len(texts)
-    every = ((i, a, b) for i, of in enumerate(held) for a, b in of.stretches() if answers[i])
+    every = ((i, a, b) for i, of in enumerate(held) for a, b in of.stretches() if answers[whose[i]])
     while some := list(islice(every, _AT_ONCE)):
         sure = policy.local([held[i].between(a, b) for i, a, b in some])
         some = [
             (i, a, b) for (i, a, b), word_by_word in zip(some, sure, strict=True) if not word_by_word or held[i].leaning
         ]
-        for (i, a, b), found in zip(some, policy.find([held[i].between(a, b) for i, a, b in some]), strict=True):
-            answers[i] = answers[i] and found.status == "ok" and held[i].same(a, b, found.spans, joint)
+        for (i, a, b), one in zip(some, policy.find([held[i].between(a, b) for i, a, b in some]), strict=True):
+            answers[whose[i]] &= one.status == "ok" and held[i].same(a, b, one.spans, joint)
     return answers
+
+
+def _windows(text: str, marks: Marks) -> Iterator[Window]:
+    """Of a long text overlapping parts, and the tokens in the middle of each, as what is further away than detectors are
+    taken to reach (redact.py) does not matter to them."""
+    if len(text) <= WHOLE:
+        yield text, marks, (0, len(text))
+        return
+    for low in range(0, len(text) - REACH, WHOLE - 2 * REACH):
+        high = low + WHOLE
+        its = [(max(a, low) - low, min(b, high) - low) for a, b in marks if a < high and b > low]
+        yield text[low:high], its, (REACH if low else 0, WHOLE - REACH if high < len(text) else WHOLE)
 
 
 def _touched(token: Interval, intervals: Marks) -> bool:
