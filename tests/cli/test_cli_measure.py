@@ -242,7 +242,9 @@ def test_a_certificate_takes_measured_recall(story: Any, tmp_path: Path, capsys:
     found = json.loads(simple.read_text())
     assert drawn["detail"]["gamma"] == pytest.approx(found["bounds"]["gamma"])
     assert drawn["detail"]["delta2"] == pytest.approx(found["bounds"]["delta2"])
-    assert any("labelled records with a secret" in a["text"] for a in drawn["assumptions"])
+    assert json.loads(out)["evidence"]["label_unit"] == "record"
+    assert (drawn["status"], drawn["assumptions"]) == ("none", [])  # twenty records: without a miss still above 10 %
+    assert "29 labels without a miss" in drawn["reason"]
     assert run(["verify", str(copy / "certificate.json")]) == 0
 
     weighted = measure("cue")
