@@ -21,6 +21,7 @@ from unittest.mock import patch
 
 import torch
 from common import Row, Work, every, records, table
+from scipy.stats import ttest_1samp
 
 from taciturn.data.loaders import load
 
@@ -77,7 +78,7 @@ def show(work: Work) -> str:
 
 
 def verdict(rows: list[Row], name: str, clip: float) -> str:
-    """Which arm predicts better: said only where the mean difference of log perplexities is two standard errors from 0."""
+    """Which arm predicts better: said only where a paired t-test of log perplexities has p below .05."""
     by = {
         (row["arm"], row["seed"]): math.log(row["perplexity"])
         for row in rows
@@ -87,9 +88,9 @@ def verdict(rows: list[Row], name: str, clip: float) -> str:
     gains = [by[ARMS[1], seed] - by[ARMS[0], seed] for seed in seeds if all((arm, seed) in by for arm in ARMS)]
     if len(gains) < 3:
         return f"{len(gains)} pairs of runs decide nothing"
-    error = stdev(gains) / math.sqrt(len(gains))
-    spread = f"standard error {100 * error:.1f}, {len(gains)} pairs"
-    shown = "no difference shown" if abs(mean(gains)) < 2 * error else "a difference"
+    error, p = stdev(gains) / math.sqrt(len(gains)), float(ttest_1samp(gains, 0.0).pvalue)
+    spread = f"standard error {100 * error:.1f}, {len(gains)} pairs, p = {p:.2g}"
+    shown = "a difference" if p < 0.05 else "no difference shown"
     return f"{100 * math.expm1(mean(gains)):+.1f} % perplexity with shared masks ({spread}): {shown}"
 
 

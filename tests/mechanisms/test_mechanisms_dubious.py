@@ -5,17 +5,19 @@ from __future__ import annotations
 import json
 import logging
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from taciturn.cli.main import run
+from taciturn.cli.options import Allowed
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.planning import make_plan, promised
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig, load_config
 from taciturn.privacy.certificate import Certificate
+from taciturn.privacy.evidence import ALLOWED
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import ScreenedCorpus
@@ -263,3 +265,8 @@ def test_text_that_is_all_masked_trains_nothing(tmp_path: Path) -> None:
         options = {**PRIVATE, "reads": "redacted"} if name == "dpsgd" else {"private": PRIVATE}
         with pytest.raises(DataError, match="none of its 26 records has a token to predict"):
             train(config(screened, name, options=options), tmp_path / name, screened=screened)
+
+
+def test_the_command_line_knows_the_names_that_plans_know() -> None:
+    names, _ = get_args(get_args(Allowed)[0])
+    assert set(get_args(names)) == ALLOWED

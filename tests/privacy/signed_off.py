@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import shutil
 from pathlib import Path
+from typing import Any
 
 from taciturn.mechanisms.registry import guarantees
 from taciturn.privacy.certificate import issue
@@ -86,3 +88,13 @@ def exported(run: Path, out: Path) -> Path:
             shutil.copy(run / name, out / name)
     (out / "README.md").write_text("# a card")
     return out
+
+
+def edited(value: Any, path: tuple[Any, ...], new: Any) -> Any:
+    """A copy of plain JSON with ``new`` at ``path``."""
+    value = copy.deepcopy(value)
+    place = value
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = new
+    return value

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import copy
 import math
 import shutil
 import subprocess
@@ -10,6 +9,7 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from signed_off import edited
 
 from taciturn.errors import DataError, GuaranteeError
 from taciturn.mechanisms.registry import guarantees, verify
@@ -83,15 +83,6 @@ def changed(value):
     return "seven" if value is None else f"{value}."
 
 
-def edit(value, path, new):
-    value = copy.deepcopy(value)
-    place = value
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = new
-    return value
-
-
 def test_a_fresh_certificate_verifies_and_says_what_it_should(run):
     assert verify(run / "certificate.json") == []
     certificate = Certificate.read(run / "certificate.json")
@@ -119,7 +110,7 @@ def test_any_edited_leaf_of_any_json_is_caught(run, data):
     now = value
     for key in path:
         now = now[key]
-    (run / name).write_bytes(canonical(edit(value, path, changed(now))))
+    (run / name).write_bytes(canonical(edited(value, path, changed(now))))
     assert verify(run / "certificate.json"), path
     (run / name).write_bytes(original)
 
@@ -134,7 +125,7 @@ def test_a_forged_digest_does_not_save_an_edited_claim(run, data):
     now = value
     for key in path:
         now = now[key]
-    forged = edit(value, path, changed(now))
+    forged = edited(value, path, changed(now))
     forged["digest"] = digest_of(forged)
     (run / "certificate.json").write_bytes(canonical(forged))
     assert verify(run / "certificate.json"), path

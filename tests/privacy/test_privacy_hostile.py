@@ -5,7 +5,6 @@ Work is counted in evaluations of the accountant (privacy/effort.py), not in sec
 
 from __future__ import annotations
 
-import copy
 import os
 import shutil
 import subprocess
@@ -18,7 +17,7 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from signed_off import make
+from signed_off import edited, make
 
 from taciturn.errors import GuaranteeError, TaciturnError
 from taciturn.mechanisms.registry import examine, guarantees, verify
@@ -58,15 +57,6 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
         yield from places(inner, (*path, key))
 
 
-def put(value: Any, path: tuple[Any, ...], new: Any) -> Any:
-    value = copy.deepcopy(value)
-    place = value
-    for key in path[:-1]:
-        place = place[key]
-    place[path[-1]] = new
-    return value
-
-
 def sealed(lines: list[dict[str, Any]]) -> bytes:
     """The lines as a ledger whose every hash fits."""
     import hashlib
@@ -92,12 +82,12 @@ def test_any_value_anywhere_is_refused_or_is_what_was_there(run: Path, data: st.
         lines = [orjson.loads(line) for line in original[name].splitlines()]
         at = data.draw(st.integers(0, len(lines) - 1))
         path = data.draw(st.sampled_from([p for p in places(lines[at]) if p[0] not in ("hash", "prev")]))
-        before, changed = lines[at], put(lines[at], path, new)
+        before, changed = lines[at], edited(lines[at], path, new)
         (run / name).write_bytes(sealed([*lines[:at], changed, *lines[at + 1 :]]))
     else:
         before = orjson.loads(original[name])
         path = data.draw(st.sampled_from(list(places(before))))
-        changed = put(before, path, new)
+        changed = edited(before, path, new)
         (run / name).write_bytes(canonical(changed))
     forged = orjson.loads((run / "certificate.json").read_bytes())
     if name in ("plan.json", "evidence.json") and data.draw(st.booleans()):
@@ -125,7 +115,7 @@ def test_any_value_anywhere_is_refused_or_is_what_was_there(run: Path, data: st.
 
 def replace(run: Path, name: str, path: tuple[Any, ...], new: Any) -> str:
     """What is said of a run in which one value was replaced."""
-    write_json(run / name, put(load_json(run / name), path, new))
+    write_json(run / name, edited(load_json(run / name), path, new))
     with at_most(EFFORT) as effort:
         (found,) = verify(run / "certificate.json")
     assert effort.spent == 0, "refused before anything was computed"
@@ -223,7 +213,7 @@ def test_within_the_limits_work_has_a_limit_too(run: Path) -> None:
     """Groups as large as may be, or as many: refused before the first is computed, with the flag that would compute it."""
     evidence = load_json(run / "evidence.json")
     for path, value in ((("records_per_user",), 10**6), (("groups",), [[f"g{k}", 40_000 + k] for k in range(40)])):
-        write_json(run / "evidence.json", put(evidence, path, value))
+        write_json(run / "evidence.json", edited(evidence, path, value))
         with at_most(EFFORT) as effort:
             found = examine(run / "certificate.json")
         assert effort.spent == 0
@@ -231,7 +221,7 @@ def test_within_the_limits_work_has_a_limit_too(run: Path) -> None:
 
 
 def test_what_was_not_foreseen_is_stopped(run: Path) -> None:
-    write_json(run / "evidence.json", put(load_json(run / "evidence.json"), ("records_per_user",), 2000))
+    write_json(run / "evidence.json", edited(load_json(run / "evidence.json"), ("records_per_user",), 2000))
     with at_most(EFFORT) as effort:
         found = _numbers(run, load_json(run / "certificate.json"), guarantees, 7e7)
     assert 0 < effort.spent <= 7e7

@@ -12,7 +12,7 @@ from cyclopts import Parameter
 from taciturn.errors import UsageError
 
 Allowed = Annotated[
-    tuple[Literal["large-delta", "full-batch", "cannot-learn"], ...],
+    tuple[Literal["large-delta", "full-batch", "cannot-learn"], ...],  # privacy.evidence.Allow, which loads too much
     Parameter(name="--allow", help="a plan that is an error by default, by what is the matter with it"),
 ]
 Json = Annotated[bool, Parameter(help="result as JSON on standard output", negative="")]
