@@ -36,7 +36,7 @@ def init(
     from taciturn.project.look import look
     from taciturn.project.suggest import language_note, notes, suggest
     from taciturn.project.write import render
-    from taciturn.text.files import write_text
+    from taciturn.text.atomic import write_text
     from taciturn.text.readers import read
 
     if output.exists() and not force:

@@ -51,7 +51,7 @@ def recall(
     from taciturn.screening.judge import UNSURE, judge
     from taciturn.screening.labels import read
     from taciturn.screening.screened import load
-    from taciturn.text.files import write_text
+    from taciturn.text.atomic import write_text
 
     for name, value in (("confidence", confidence), ("want", want), ("target", target)):
         if value is not None and not 0 < value < 1:

@@ -29,7 +29,7 @@ def split(
     from taciturn.auditing.split import split as split_texts
     from taciturn.cli.show import as_json, out
     from taciturn.errors import UsageError
-    from taciturn.text.files import write_bytes
+    from taciturn.text.atomic import write_bytes
     from taciturn.text.readers import read
 
     lines = [document.text for document in read(texts, format="lines").documents()]

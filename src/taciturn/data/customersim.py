@@ -19,8 +19,8 @@ import orjson
 from taciturn.data import phrases
 from taciturn.data.people import SHARES, Customer, customer
 from taciturn.errors import UsageError, nearest
+from taciturn.text.atomic import write_bytes
 from taciturn.text.document import Document, Turn
-from taciturn.text.files import write_bytes
 from taciturn.text.spans import Span
 
 SYSTEM, USER = "SYS", "USR"

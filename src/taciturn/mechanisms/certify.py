@@ -18,7 +18,7 @@ from taciturn.privacy.certificate import Certificate, issue, load_json
 from taciturn.privacy.evidence import Evidence
 from taciturn.screening.manifest import Manifest
 from taciturn.screening.screened import MANIFEST, Part, ScreenedCorpus, load
-from taciturn.text.files import write_text
+from taciturn.text.atomic import write_text
 
 
 def certify(

@@ -31,8 +31,8 @@ from taciturn.privacy.certificate import LEDGER
 from taciturn.privacy.lines import ended
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.screening.screened import load as load_screened
+from taciturn.text.atomic import write_bytes, write_text
 from taciturn.text.document import Record
-from taciturn.text.files import write_bytes, write_text
 from taciturn.training.plan import Plan
 
 DEFAULT_MAX_LENGTH = 512

@@ -15,7 +15,7 @@ from taciturn.mechanisms.registry import mechanism
 from taciturn.models.lora import ALL, Lora
 from taciturn.models.prompt import Prompt
 from taciturn.privacy.evidence import Allow
-from taciturn.text.files import write_text
+from taciturn.text.atomic import write_text
 from taciturn.training.plan import Model
 
 

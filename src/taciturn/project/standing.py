@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from taciturn.privacy.history import RUNS
-from taciturn.text.files import write_bytes
+from taciturn.text.atomic import write_bytes
 
 
 def resumable(run: Path) -> bool:

@@ -21,7 +21,7 @@ from typing import Any
 import orjson
 
 from taciturn.errors import DataError, UsageError
-from taciturn.text.files import write_bytes
+from taciturn.text.atomic import write_bytes
 
 FILE, LOCK = "state.json", "lock"
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from taciturn.errors import MissingExtra
 from taciturn.screening.preview import Shown, runs
-from taciturn.text.files import write_bytes
+from taciturn.text.atomic import write_bytes
 
 _HUES = 8
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from taciturn.errors import MissingExtra, UsageError
-from taciturn.text.files import write_text
+from taciturn.text.atomic import write_text
 
 SPAN = 20.0
 """Largest over smallest value of a parameter from which its axis is logarithmic."""

@@ -15,7 +15,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from taciturn.errors import DataError, MismatchError, nearest
-from taciturn.text.files import write_bytes
+from taciturn.text.atomic import write_bytes
 
 Population = Literal["all", "public", "private"]
 SIMPLE = "simple"

@@ -20,7 +20,7 @@ from torch import nn
 from taciturn.errors import DataError
 from taciturn.persample.capture import trainable_names
 from taciturn.persample.isolated import product_precisions
-from taciturn.text.files import write_bytes
+from taciturn.text.atomic import write_bytes
 from taciturn.training.world import World
 
 KEY, ENVIRONMENT = "noise.key", "environment.json"
