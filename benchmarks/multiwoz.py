@@ -24,7 +24,7 @@ import torch
 from taciturn import api
 from taciturn.auditing.canaries import Planted, Template, draw, plant
 from taciturn.mechanisms.run import Run
-from taciturn.models.evaluate import utility
+from taciturn.models.held_out import utility
 from taciturn.privacy.evidence import ALLOWED
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy

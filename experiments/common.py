@@ -32,7 +32,7 @@ from typing import Any
 import pyarrow as pa
 
 import taciturn as tt
-from taciturn.models.evaluate import HeldOut
+from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import load_model
 from taciturn.models.tokens import load_tokenizer, mask_id
 from taciturn.privacy.accountant import compose

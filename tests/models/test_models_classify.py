@@ -15,7 +15,7 @@ from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.models.evaluate import HeldOut
+from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import export, load_exported, load_model, saved_task
 from taciturn.models.loss import Batch, class_logits, collate, record_losses
 from taciturn.models.prompt import Prompt

@@ -15,7 +15,7 @@ from transformers import AutoModelForCausalLM, AutoModelForMaskedLM, PreTrainedM
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.settings import ModelConfig
-from taciturn.models.evaluate import HeldOut
+from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import export, load_exported, load_model, saved_task
 from taciturn.models.loss import Batch, collate, record_losses
 from taciturn.models.prompt import Prompt, PromptCoder, shares

@@ -19,7 +19,7 @@ from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.models.evaluate import HeldOut
+from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import load_exported, load_model
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.masking import Masking, mask_tokens

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
-from taciturn.models.evaluate import utility
+from taciturn.models.held_out import utility
 from taciturn.models.hf import export, load_exported, load_model
 from taciturn.models.loss import PASS_COST, collate, microbatches, perplexity, record_losses, score
 from taciturn.models.sequences import places

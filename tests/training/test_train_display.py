@@ -10,7 +10,7 @@ from rich.console import Console
 from tiny import VALID, plan, private, public, run
 
 from taciturn.cli import show
-from taciturn.models.evaluate import Utility
+from taciturn.models.held_out import Utility
 from taciturn.training.engine import Options
 from taciturn.training.metrics import Progress, rows
 from taciturn.training.plan import Step

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from forks import Forked, fork
-from taciturn.models.evaluate import HeldOut
+from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import load_model
 from taciturn.models.tokens import byte_tokenizer, encode_all
 from taciturn.text.document import MASK, Record

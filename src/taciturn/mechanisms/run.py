@@ -109,7 +109,7 @@ def _train(
     notify: Callable[[Any], None],
     world: Any,
 ) -> None:
-    from taciturn.models.evaluate import HeldOut
+    from taciturn.models.held_out import HeldOut
     from taciturn.models.hf import context_length, export
     from taciturn.models.template import set_template
     from taciturn.models.tokens import load_tokenizer, mask_id

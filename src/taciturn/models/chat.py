@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn.errors import UsageError, nearest
-from taciturn.models.blind import Blind, Drawn
+from taciturn.models.literal_tokens import Blind, Drawn
 from taciturn.models.template import Layout, layout
 from taciturn.text.chat import parse
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.models.blind import Blind, Drawn, has_backend
 from taciturn.models.chat import ChatCoder, LossOn
+from taciturn.models.literal_tokens import Blind, Drawn, has_backend
 from taciturn.text.chat import OPEN, pair, structured
 from taciturn.text.document import MASK
 

@@ -106,7 +106,7 @@ def claim(each: Any) -> Row:
 
 def untrained(model: Mapping[str, Any], test: Sequence[Record], seed: int = 0) -> float:
     """Perplexity or accuracy of a model as it is named; a classifier's head is drawn from ``seed``."""
-    from taciturn.models.evaluate import HeldOut
+    from taciturn.models.held_out import HeldOut
     from taciturn.models.hf import load_model
     from taciturn.models.tokens import load_tokenizer
 
@@ -128,7 +128,7 @@ def _followed(run: Any, out: Path, canaries: Canaries, test: Sequence[Record]) -
     import torch
 
     from taciturn.auditing.ranking import ranks
-    from taciturn.models.evaluate import HeldOut
+    from taciturn.models.held_out import HeldOut
 
     model, tokenizer = run.model()
     held = HeldOut.of(tokenizer, test)

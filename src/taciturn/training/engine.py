@@ -14,7 +14,7 @@ from typing import Any
 from torch import nn
 
 from taciturn.errors import DataError, Interrupted, UsageError
-from taciturn.models.evaluate import HeldOut, Utility
+from taciturn.models.held_out import HeldOut, Utility
 from taciturn.models.precision import autocast_type
 from taciturn.models.tokens import Tokens, mask_id
 from taciturn.privacy.events import Event

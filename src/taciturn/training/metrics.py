@@ -16,7 +16,7 @@ from types import TracebackType
 from typing import Any
 
 from taciturn.errors import MissingExtra
-from taciturn.models.evaluate import Utility
+from taciturn.models.held_out import Utility
 from taciturn.training.checkpoint import Position
 from taciturn.training.plan import Plan, Step
 
