@@ -14,7 +14,7 @@ from taciturn.models.awd_lstm import AWDLSTMConfig, AWDLSTMForCausalLM, AWDLSTMF
 from taciturn.models.hf import export, load_exported, load_model
 from taciturn.models.loss import Batch, record_losses
 from taciturn.models.tokens import byte_tokenizer
-from taciturn.persample.verify import disagreement
+from taciturn.persample.premise import disagreement
 
 TOKENIZER = byte_tokenizer()
 SMALL = {"embedding_size": 6, "hidden_size": 10, "num_layers": 3}

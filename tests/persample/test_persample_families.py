@@ -19,8 +19,8 @@ from taciturn.errors import UsageError
 from taciturn.models.loss import Batch, record_losses
 from taciturn.persample.capture import captured, check_supported
 from taciturn.persample.clip import clipped_sum
+from taciturn.persample.premise import disagreement, verify
 from taciturn.persample.sums import Sums
-from taciturn.persample.verify import disagreement, verify
 
 V, B, T = 83, 4, 9
 SMALL = {"vocab_size": V, "num_hidden_layers": 2, "hidden_size": 16, "num_attention_heads": 4}

@@ -21,7 +21,7 @@ from taciturn.models.loss import Batch, record_losses
 from taciturn.models.tokens import Tokens
 from taciturn.persample.capture import captured, unsupported
 from taciturn.persample.isolated import mixes_records, without_dropout
-from taciturn.persample.verify import TOLERANCE, disagreement, verify
+from taciturn.persample.premise import TOLERANCE, disagreement, verify
 from taciturn.training.plan import Plan
 
 LONGEST = 512
