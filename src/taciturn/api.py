@@ -110,7 +110,7 @@ def plan(
 ) -> Planned:
     """What a run would be. ``options`` are the mechanism's own, e.g. ``public={"epochs": 10}`` for crt. model: a name, or
     the whole table of settings, e.g. ``{"name": "gpt2", "lora": {"r": 8}, "dtype": "bf16"}``. allow: see
-    :mod:`taciturn.mechanisms.dubious`.
+    :mod:`taciturn.mechanisms.refusals`.
 
     Raises UsageError for an unknown mechanism or option (naming the nearest), and for a plan that needs an ``allow``.
     """

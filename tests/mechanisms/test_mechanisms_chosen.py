@@ -10,7 +10,7 @@ import pytest
 
 from taciturn.errors import DataError, GuaranteeError, UsageError
 from taciturn.mechanisms.certify import certify
-from taciturn.mechanisms.history import number_of_runs
+from taciturn.mechanisms.corpus_history import number_of_runs
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig

@@ -70,7 +70,7 @@ def test_just_below_each_of_them_is_an_ordinary_plan(corpus: ScreenedCorpus) -> 
 
 
 def test_the_default_delta_is_one_too(corpus: ScreenedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("taciturn.mechanisms.dubious.DEFAULT_DELTA", 0.1)
+    monkeypatch.setattr("taciturn.mechanisms.refusals.DEFAULT_DELTA", 0.1)
     with pytest.raises(UsageError, match="--allow large-delta"):
         make_plan(config(corpus).model_copy(update={"delta": None}), corpus)
 

@@ -13,7 +13,7 @@ import pytest
 from leaks import told
 from taciturn.errors import Interrupted
 from taciturn.mechanisms.certify import certify
-from taciturn.mechanisms.history import plan_key
+from taciturn.mechanisms.corpus_history import plan_key
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import Run, train
 from taciturn.mechanisms.settings import RunConfig

@@ -18,7 +18,7 @@ import tomli_w
 from processes import ended
 from taciturn.errors import DataError, GuaranteeError
 from taciturn.mechanisms.certify import certify
-from taciturn.mechanisms.history import chosen, plan_key
+from taciturn.mechanisms.corpus_history import chosen, plan_key
 from taciturn.mechanisms.lock import training
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import Run, train

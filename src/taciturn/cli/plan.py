@@ -39,7 +39,7 @@ def plan(
     """
     from taciturn.cli.show import as_json, out, talk
     from taciturn.mechanisms.config import parse
-    from taciturn.mechanisms.history import number_of_runs
+    from taciturn.mechanisms.corpus_history import number_of_runs
     from taciturn.mechanisms.planning import if_chosen, make_plan, promised
     from taciturn.mechanisms.registry import mechanism as mechanism_named
     from taciturn.mechanisms.settings import RunConfig, save_config

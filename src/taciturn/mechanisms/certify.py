@@ -9,9 +9,9 @@ from importlib.metadata import version
 from pathlib import Path
 
 from taciturn.errors import DataError, UsageError
-from taciturn.mechanisms.history import chosen, with_others
+from taciturn.mechanisms.corpus_history import chosen, with_others
 from taciturn.mechanisms.lock import reading
-from taciturn.mechanisms.recall import DEFAULT_CONFIDENCE, measured, read_recall
+from taciturn.mechanisms.recall_evidence import DEFAULT_CONFIDENCE, measured, read_recall
 from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.run import Run
 from taciturn.privacy.certificate import Certificate, issue, load_json

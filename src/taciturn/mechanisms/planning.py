@@ -8,9 +8,9 @@ from math import inf
 
 from taciturn.errors import GuaranteeError, UsageError
 from taciturn.mechanisms.config import parse
+from taciturn.mechanisms.corpus_evidence import evidence, unsure_validation
 from taciturn.mechanisms.cost import planned_epsilon
-from taciturn.mechanisms.dubious import refuse
-from taciturn.mechanisms.evidence import evidence, unsure_validation
+from taciturn.mechanisms.refusals import refuse
 from taciturn.mechanisms.registry import guarantees, mechanism
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.evidence import Evidence

@@ -21,8 +21,8 @@ from typing import Any
 from taciturn.errors import DataError, MismatchError
 from taciturn.mechanisms.config import existing, parse
 from taciturn.mechanisms.corpus import aimless, encoded, held_out, task_of
+from taciturn.mechanisms.corpus_history import ENDED, not_rewound, remembered
 from taciturn.mechanisms.cost import running
-from taciturn.mechanisms.history import ENDED, not_rewound, remembered
 from taciturn.mechanisms.lock import training
 from taciturn.mechanisms.planning import evidence_of, make_plan, within_target
 from taciturn.mechanisms.registry import mechanism

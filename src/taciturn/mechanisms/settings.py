@@ -118,7 +118,7 @@ class TrainConfig(Strict):
 
 class RunConfig(Strict):
     """run.toml. The mechanism's own options stand in ``options``. allow: what would else be an error in the plan, by name
-    (see :mod:`taciturn.mechanisms.dubious`)."""
+    (see :mod:`taciturn.mechanisms.refusals`)."""
 
     mechanism: str
     corpus: Path

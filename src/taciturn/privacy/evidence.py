@@ -15,7 +15,7 @@ Dedup = Literal["suspicious", "private", "all", "none", "near"]
 LabelUnit = Literal["secret", "record"]
 Allow = Literal["large-delta", "full-batch", "cannot-learn"]
 ALLOWED: frozenset[str] = frozenset(get_args(Allow))
-"""What a plan is refused for unless it is allowed by name (mechanisms/dubious.py says of each why)."""
+"""What a plan is refused for unless it is allowed by name (mechanisms/refusals.py says of each why)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 from taciturn.auditing.finding import save as save_findings
 from taciturn.errors import DataError
 from taciturn.mechanisms import certify as certifying
+from taciturn.mechanisms.corpus_evidence import unsure_validation
 from taciturn.mechanisms.cost import against_target
-from taciturn.mechanisms.evidence import unsure_validation
 from taciturn.privacy.certificate import CERTIFICATE
 from taciturn.privacy.history import RUNS
 from taciturn.project.attack import attack, canary_groups

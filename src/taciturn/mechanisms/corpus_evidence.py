@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taciturn.errors import UsageError
-from taciturn.mechanisms.dubious import DEFAULT_DELTA, dubious, protected
+from taciturn.mechanisms.refusals import DEFAULT_DELTA, dubious, protected
 from taciturn.mechanisms.settings import TrainConfig
 from taciturn.privacy.evidence import Evidence
 from taciturn.screening.describe import CLEANED
