@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import DataError
-from taciturn.reviewing import marks
+from taciturn.reviewing import edits
 from taciturn.reviewing.offsets import Offsets
 from taciturn.screening.labels import LabelSpan
 
@@ -40,20 +40,20 @@ def test_marks_do_what_they_say(text: str, steps: list[tuple[str, int, int]]) ->
         if what == "add":
             if not text[start:end].strip():
                 with pytest.raises(DataError):
-                    marks.add(spans, text, start, end, "name")
+                    edits.add(spans, text, start, end, "name")
                 continue
-            spans = marks.add(spans, text, start, end, "name")
+            spans = edits.add(spans, text, start, end, "name")
             letters = {i for i in range(start, end) if not text[i].isspace()}
             assert positions(spans) >= positions(before) | letters
             assert positions(spans) <= positions(before) | set(range(start, end))
         elif what == "remove":
-            spans = marks.remove(spans, start, end)
+            spans = edits.remove(spans, start, end)
             assert set(spans) <= set(before)
             assert start == end or not positions(spans) & set(range(start, end))
             gone = [s for s in before if s not in spans]
             assert all(s.end >= start and s.start <= end for s in gone)
         else:
-            spans = marks.rename(spans, start, end, "phone")
+            spans = edits.rename(spans, start, end, "phone")
             assert positions(spans) == positions(before)
             if start < end:
                 inside = [s for s in spans if set(range(s.start, s.end)) & set(range(start, end))]
@@ -66,4 +66,4 @@ def test_marks_do_what_they_say(text: str, steps: list[tuple[str, int, int]]) ->
 @pytest.mark.parametrize(("start", "end"), [(0, 0), (2, 1), (0, 99), (-1, 2), (3, 4)])
 def test_selections_that_mark_nothing_are_refused(start: int, end: int) -> None:
     with pytest.raises(DataError, match="selection"):
-        marks.add((), "abc d", start, end, "name")
+        edits.add((), "abc d", start, end, "name")

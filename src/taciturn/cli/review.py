@@ -13,7 +13,7 @@ from taciturn.cli.options import Json, joined
 if TYPE_CHECKING:
     from taciturn.reviewing.agreement import Agreement
     from taciturn.reviewing.desk import Desk
-    from taciturn.reviewing.files import Names
+    from taciturn.reviewing.labels_file import Names
 
 KINDS = "name,phone,email,address,number,date,password,secret,unsure"
 """As many as there are digits on the keyboard. "unsure": see screening/judge.py."""
@@ -51,7 +51,7 @@ def review(
     Example: `taciturn review screened/ -n 400`
     """
     from taciturn.errors import UsageError
-    from taciturn.reviewing.files import CORRECTED, LABELS, Design, Names, begin
+    from taciturn.reviewing.labels_file import CORRECTED, LABELS, Design, Names, begin
     from taciturn.screening.screened import load
 
     if not 0 < confidence < 1:

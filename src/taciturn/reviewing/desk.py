@@ -21,7 +21,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field
 
 from taciturn.errors import DataError, MismatchError, UsageError
-from taciturn.reviewing import marks
+from taciturn.reviewing import edits
 from taciturn.screening.labels import LabelSpan, Line, read, write
 
 Status = Literal["todo", "done", "skip"]
@@ -116,11 +116,11 @@ class Desk:
             raise DataError("this kind of secret is unknown; name the kinds at the start with --kinds")
         spans: tuple[LabelSpan, ...]
         if change.op == "add":
-            spans = marks.add(line.spans, line.text, start, end, change.kind)
+            spans = edits.add(line.spans, line.text, start, end, change.kind)
         elif change.op == "remove":
-            spans = marks.remove(line.spans, start, end)
+            spans = edits.remove(line.spans, start, end)
         else:
-            spans = marks.rename(line.spans, start, end, change.kind)
+            spans = edits.rename(line.spans, start, end, change.kind)
         return {"spans": spans}
 
 
