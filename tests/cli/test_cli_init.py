@@ -14,11 +14,11 @@ from taciturn.cli.main import run
 from taciturn.mechanisms import MECHANISMS
 from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.registry import mechanism
+from taciturn.project.comments import words_for
+from taciturn.project.inspect_files import Look, look
 from taciturn.project.language import language
-from taciturn.project.look import Look, look
 from taciturn.project.settings import Plan, Read, Screen, Settings, load
 from taciturn.project.suggest import delta, suggest, unit
-from taciturn.project.words import words_for
 from taciturn.project.write import render, toml
 from taciturn.text.readers import read
 
@@ -139,7 +139,7 @@ def test_every_setting_has_a_comment_and_every_example_is_toml(name: str) -> Non
             said, example = words_for(key, table=bool(inner)) if inner else words_for(key)
             if not said:
                 said, _ = words_for(key, table=True)
-            assert said, f"{key} has no words in project/words.py"
+            assert said, f"{key} has no words in project/comments.py"
             assert not example or tomllib.loads(f"x = {example}" if not inner else example)
             for each in inner:
                 check(each, key)

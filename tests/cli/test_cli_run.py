@@ -18,11 +18,11 @@ import pytest
 
 from processes import ended
 from taciturn.cli.main import run
+from taciturn.project.context import Show
+from taciturn.project.done_steps import State, opened
+from taciturn.project.progress import resumable
 from taciturn.project.settings import load
-from taciturn.project.shared import Show
-from taciturn.project.standing import resumable
-from taciturn.project.state import State, opened
-from taciturn.project.work import STEPS, Work
+from taciturn.project.steps import STEPS, Work
 
 NAME = "Zyxwvana Quillfeather"
 PROJECT = """

@@ -33,7 +33,7 @@ def init(
     from taciturn.cli.show import as_json, out, table, talk
     from taciturn.errors import UsageError
     from taciturn.mechanisms.registry import mechanism as mechanism_named
-    from taciturn.project.look import look
+    from taciturn.project.inspect_files import look
     from taciturn.project.suggest import language_note, notes, suggest
     from taciturn.project.write import render
     from taciturn.text.atomic import write_text

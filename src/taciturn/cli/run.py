@@ -33,10 +33,10 @@ def run(
 
     from taciturn.cli.show import as_json, out, screening, talk, training
     from taciturn.errors import Interrupted, UsageError
+    from taciturn.project.context import Show
+    from taciturn.project.done_steps import opened
     from taciturn.project.settings import load
-    from taciturn.project.shared import Show
-    from taciturn.project.state import opened
-    from taciturn.project.work import Work
+    from taciturn.project.steps import Work
 
     if int(os.environ.get("WORLD_SIZE", "1")) > 1:
         raise UsageError(
@@ -68,7 +68,7 @@ def run(
 
 
 def _summary(work: object, reasons: list[str]) -> dict[str, object]:
-    from taciturn.project.work import Work
+    from taciturn.project.steps import Work
 
     assert isinstance(work, Work)
     names = {step.name for step in work.steps}

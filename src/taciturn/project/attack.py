@@ -10,7 +10,7 @@ from taciturn.auditing.canaries import Planted
 from taciturn.auditing.finding import Finding
 from taciturn.mechanisms.certify import noised_parts
 from taciturn.project.settings import Project
-from taciturn.project.texts import Texts, redacted, sides
+from taciturn.project.split import Texts, redacted, sides
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import Plan
 

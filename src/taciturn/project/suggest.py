@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from taciturn.mechanisms.registry import mechanism as mechanism_named
 from taciturn.mechanisms.settings import ModelConfig
-from taciturn.project.look import UNFIELDED, Look
+from taciturn.project.inspect_files import UNFIELDED, Look
 from taciturn.project.settings import Audit, Canaries, Plan, Read, Screen, Settings, Split
 
 PACKS = {"en": ("us", "gb"), "de": ("de",), "fr": ("fr",), "es": ("es",), "hi": ("in",)}

@@ -12,8 +12,8 @@ from pydantic import BaseModel
 
 from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.registry import mechanism
+from taciturn.project.comments import words_for
 from taciturn.project.settings import Plan, Settings
-from taciturn.project.words import words_for
 
 HEAD = """\
 # A taciturn project: {name}. Written by `taciturn init` from a look at the files; nothing in it is text of theirs.

@@ -17,9 +17,9 @@ from taciturn.mechanisms.planning import make_plan
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.certificate import CERTIFICATE, Certificate
 from taciturn.privacy.evidence import Allow
+from taciturn.project.done_steps import State, key_of
 from taciturn.project.settings import Project
-from taciturn.project.state import State, key_of
-from taciturn.project.texts import Texts, texts
+from taciturn.project.split import Texts, texts
 from taciturn.screening.manifest import Input
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.screening.screened import load as load_screened

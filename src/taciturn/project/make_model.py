@@ -9,9 +9,9 @@ from taciturn.errors import UsageError
 from taciturn.mechanisms import run as runs
 from taciturn.mechanisms.cost import spent
 from taciturn.mechanisms.planning import within_target
-from taciturn.project import texts
-from taciturn.project.shared import Shared
-from taciturn.project.standing import paid_for, resumable
+from taciturn.project import split
+from taciturn.project.context import Shared
+from taciturn.project.progress import paid_for, resumable
 from taciturn.screening import pipeline
 from taciturn.screening.screened import MANIFEST
 
@@ -66,7 +66,7 @@ def train(shared: Shared) -> tuple[str, str]:
     resume = resumable(folder)
     config, valid = shared.config, None
     if shared.own_validation:
-        outside = texts.records(shared.texts.outside, cast("Unit", shared.screened.manifest.unit))
+        outside = split.records(shared.texts.outside, cast("Unit", shared.screened.manifest.unit))
         valid = outside[: config.train.valid_limit]
     with shared.show.training(f"run {folder.name}", config.epsilon) as notify:
         runs.train(config, folder, screened=shared.screened, valid=valid, resume=resume, notify=notify)

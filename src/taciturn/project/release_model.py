@@ -16,9 +16,9 @@ from taciturn.mechanisms.cost import against_target
 from taciturn.privacy.certificate import CERTIFICATE
 from taciturn.privacy.history import RUNS
 from taciturn.project.attack import attack, canary_groups
-from taciturn.project.shared import Shared
-from taciturn.project.standing import fresh_evidence, share_history
-from taciturn.project.state import file_key, key_of
+from taciturn.project.context import Shared
+from taciturn.project.done_steps import file_key, key_of
+from taciturn.project.progress import fresh_evidence, share_history
 
 
 def certify(shared: Shared) -> tuple[str, str]:

@@ -12,17 +12,17 @@ from importlib.util import find_spec
 
 from taciturn.auditing.compare import exceeded
 from taciturn.errors import MissingExtra
-from taciturn.project import making, releasing
-from taciturn.project.shared import Shared
+from taciturn.project import make_model, release_model
+from taciturn.project.context import Shared
 
 CARRY_OUT: Mapping[str, Callable[[Shared], tuple[str, str]]] = {
-    "screen": making.screen,
-    "plan": making.plan,
-    "train": making.train,
-    "certify": releasing.certify,
-    "audit": releasing.audit,
-    "report": releasing.report,
-    "export": releasing.export,
+    "screen": make_model.screen,
+    "plan": make_model.plan,
+    "train": make_model.train,
+    "certify": release_model.certify,
+    "audit": release_model.audit,
+    "report": release_model.report,
+    "export": release_model.export,
 }
 """Step → what carries it out and says (a few words, "done" or "kept" or "off")."""
 
