@@ -13,11 +13,14 @@ import pytest
 from taciturn.errors import UsageError
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.events import PoissonGaussian
-from taciturn.recipes import jft_bench, jft_canaries, jft_figure4, jft_table1, jft_table3, jft_table5, marks, registry
-from taciturn.recipes.jft_canaries import Kind, attack
-from taciturn.recipes.jft_paper import LEVELS
+from taciturn.recipes import registry, rigged_policies
+from taciturn.recipes.cells import Work
+from taciturn.recipes.jft import bench as jft_bench
+from taciturn.recipes.jft import canaries as jft_canaries
+from taciturn.recipes.jft import figure4, table1, table3, table5
+from taciturn.recipes.jft.canaries import Kind, attack
+from taciturn.recipes.jft.paper import LEVELS
 from taciturn.recipes.recipe import Inputs, Results
-from taciturn.recipes.work import Work
 from taciturn.screening.policies.view import View
 from taciturn.text.document import Document
 from taciturn.text.spans import Span
@@ -32,7 +35,7 @@ def work(tmp_path_factory: pytest.TempPathFactory) -> Work:
 
 
 def test_the_published_epsilon_of_a_secret_is_too_small() -> None:
-    row = jft_table5.noise(512 / 2361, 200, 1e-6)
+    row = table5.noise(512 / 2361, 200, 1e-6)
     event = PoissonGaussian(512 / 2361, row["sigma"])
     assert compose({event: 200}, "add-remove").epsilon(1e-6) <= 3.0
     assert row["cost"] > 4.5
@@ -41,7 +44,7 @@ def test_the_published_epsilon_of_a_secret_is_too_small() -> None:
 
 
 def test_light_noise_is_calibrated_to_the_estimate_and_a_miss_pays_more() -> None:
-    row = jft_table3.light_noise(0.1, 50, 0.01, 1e-5)
+    row = table3.light_noise(0.1, 50, 0.01, 1e-5)
     first, second = PoissonGaussian(0.1, row["first"]), PoissonGaussian(0.1, row["second"])
     both = {PoissonGaussian(0.1 * 0.01, row["first"]): 50, second: 50}
     assert compose(both, "add-remove").epsilon(1e-5) == pytest.approx(row["claim"])
@@ -52,25 +55,25 @@ def test_light_noise_is_calibrated_to_the_estimate_and_a_miss_pays_more() -> Non
 
 
 def test_detectors_of_four_levels_mark_more_and_more() -> None:
-    left = {level: jft_table1._left(level, jft_table1.SENTENCES) for level in LEVELS}
+    left = {level: table1._left(level, table1.SENTENCES) for level in LEVELS}
     shares = [left[level]["share"] for level in LEVELS]
     assert shares == sorted(shares)
     assert left["low-entity"]["left"][0] == "Did you hear <MASK> is getting divorced?"  # section 4
-    assert left["low-entity"]["left"][1] == jft_table1.SENTENCES[1]
+    assert left["low-entity"]["left"][1] == table1.SENTENCES[1]
     assert "custody" not in left["high-contextual"]["left"][1]
 
 
 def test_annotated_marks_what_is_wanted_and_nothing_else() -> None:
     one = Document("a", "ann met bob", gold=(Span(0, 3, "her"), Span(8, 11, "him")))
-    policy = marks.annotated([one], lambda _, span: span.label == "him")
+    policy = rigged_policies.annotated([one], lambda _, span: span.label == "him")
     (found, other) = policy.find(["ann met bob", "ann met rob"])
     assert [(s.start, s.end) for s in found.spans] == [(8, 11)]
     assert not other.spans
 
 
 def test_a_rigged_detector_says_what_it_is_told() -> None:
-    inner = marks.annotated([Document("a", "ann met bob", gold=(Span(0, 3, "her"),))]).detectors[0]
-    rigged = marks.Rigged(inner, {"my id is 12": (Span(9, 11, "id"),), "ann was here": ()})
+    inner = rigged_policies.annotated([Document("a", "ann met bob", gold=(Span(0, 3, "her"),))]).detectors[0]
+    rigged = rigged_policies.Rigged(inner, {"my id is 12": (Span(9, 11, "id"),), "ann was here": ()})
     texts = ["ann met bob", "my id is 12", "ann was here"]
     found = [[(s.start, s.end) for s in each.spans] for each in rigged.find([View.of(text) for text in texts])]
     assert found == [[(0, 3)], [(9, 11)], []]
@@ -119,9 +122,7 @@ def test_light_noise_bounds_a_miss_and_the_claim_is_below_it(work: Work) -> None
 
 
 def test_a_curve_follows_both_phases_of_a_run(work: Work) -> None:
-    results = jft_canaries.results(
-        attack(SMALL, work, 10, 1, only=True), jft_figure4.KINDS[2:3], "canaries", jft_figure4.says
-    )
+    results = jft_canaries.results(attack(SMALL, work, 10, 1, only=True), figure4.KINDS[2:3], "canaries", figure4.says)
     first, second = results.plots[0].series
     assert (first.name, second.name) == ("redacted, recall 0.4", "jft, recall 0.4")
     assert all(x > 1 for x in (*first.x, *second.x))

@@ -11,12 +11,12 @@ import pytest
 from taciturn.errors import UsageError
 from taciturn.recipes import page, registry
 from taciturn.recipes.build import HIDDEN, build
-from taciturn.recipes.crt_bench import Bench
-from taciturn.recipes.crt_measures import bayesian
-from taciturn.recipes.crt_sizes import SMOKE
+from taciturn.recipes.cells import Work
+from taciturn.recipes.crt.bench import Bench
+from taciturn.recipes.crt.measures import bayesian
+from taciturn.recipes.crt.sizes import SMOKE
 from taciturn.recipes.draw import draw
 from taciturn.recipes.recipe import Built, Inputs, Plot, Series, Table
-from taciturn.recipes.work import Work
 
 SMALL = Inputs("smoke")
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from taciturn.errors import UsageError
-from taciturn.recipes import press, registry, uedp_bench, uedp_data, uedp_figure4, uedp_table2
+from taciturn.recipes import registry, simulated_news
+from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Inputs
-from taciturn.recipes.uedp_accounting import Plan, spent, squared_noise
-from taciturn.recipes.uedp_paper import PUBLISHED
-from taciturn.recipes.work import Work
+from taciturn.recipes.uedp import bench, data, figure4, table2
+from taciturn.recipes.uedp.accounting import Plan, spent, squared_noise
+from taciturn.recipes.uedp.paper import PUBLISHED
 from taciturn.text.document import Document
 from taciturn.text.spans import Span
 
@@ -20,27 +21,27 @@ SMALL = Inputs("smoke")
 
 
 def test_news_are_annotated_and_reporters_of_two_splits_differ() -> None:
-    train, test = press.write(6, 20, 0), press.write(6, 20, 0, "test")
-    assert train == press.write(6, 20, 0)
+    train, test = simulated_news.write(6, 20, 0), simulated_news.write(6, 20, 0, "test")
+    assert train == simulated_news.write(6, 20, 0)
     assert not {d.user for d in train} & {d.user for d in test}
     held: dict[str, set[str | None]] = {}
     for document in train:
         for span in document.gold:
-            assert span.label in press.CATEGORIES
+            assert span.label in simulated_news.CATEGORIES
             name = document.text[span.start : span.end]
             assert name[0].isupper()
             assert "{" not in document.text
             held.setdefault(name, set()).add(document.user)
     assert max(map(len, held.values())) > 1  # an entity of several users is what Theorem 1 forgets
     assert any(not d.gold for d in train)
-    assert {d.label for d in train} == set(press.TOPICS)
-    assert {d.text for d in train if d.gold} - {d.text for d in press.write(6, 20, 1)}
+    assert {d.label for d in train} == set(simulated_news.TOPICS)
+    assert {d.text for d in train if d.gold} - {d.text for d in simulated_news.write(6, 20, 1)}
 
 
 def test_the_printed_budgets_come_out_and_what_holds_is_another_number() -> None:
-    row = uedp_figure4.curves(PUBLISHED["CONLL-2003"], (50,), (0,))
-    (_, printed) = uedp_figure4.PRINTED["CONLL-2003"][0]
-    for kind, value in zip(uedp_figure4.KINDS, printed, strict=True):
+    row = figure4.curves(PUBLISHED["CONLL-2003"], (50,), (0,))
+    (_, printed) = figure4.PRINTED["CONLL-2003"][0]
+    for kind, value in zip(figure4.KINDS, printed, strict=True):
         assert row[kind][0] == pytest.approx(value, abs=0.011)
     assert row["noise"] == pytest.approx(2 * 51)  # Eq. 6 over the divisor
     assert row["holds"]["0"][0] < 0.1 * row["f_E+"][0]  # an entity of one user
@@ -48,16 +49,16 @@ def test_the_printed_budgets_come_out_and_what_holds_is_another_number() -> None
 
 
 def test_a_detector_marks_its_category_only() -> None:
-    documents = tuple(press.write(4, 10, 0))
-    for category in press.CATEGORIES:
-        found = uedp_data.detector(documents, category, None).find([d.text for d in documents])
+    documents = tuple(simulated_news.write(4, 10, 0))
+    for category in simulated_news.CATEGORIES:
+        found = data.detector(documents, category, None).find([d.text for d in documents])
         wanted = [[(s.start, s.end) for s in d.gold if s.label == category] for d in documents]
         assert [[(s.start, s.end) for s in each.spans] for each in found] == wanted
 
 
 def test_counts_of_a_corpus_are_those_of_a_slow_count() -> None:
-    documents = tuple(press.write(5, 12, 3))
-    row = uedp_table2.counted(documents, None)
+    documents = tuple(simulated_news.write(5, 12, 3))
+    row = table2.counted(documents, None)
     assert (row["sentences"], row["users"]) == (60, 5)
     about = row["categories"]["org"]
     holding = [d for d in documents if any(s.label == "org" for s in d.gold)]
@@ -76,7 +77,7 @@ def test_annotated_sets_are_marked_by_their_own_labels() -> None:
     spans = (Span(0, 4, "ORG"), Span(11, 15, "MISC"))
     documents = (Document("a", "Acme hired Goth Bob.", user="u", gold=spans), Document("b", "It rains.", user="v"))
     conll = PUBLISHED["CONLL-2003"]
-    found = {c: uedp_data.screened(documents, c, conll).texts("redacted")[0] for c in ("Org", "Misc", "Loc", "all")}
+    found = {c: data.screened(documents, c, conll).texts("redacted")[0] for c in ("Org", "Misc", "Loc", "all")}
     assert found["Org"] == "<MASK> hired Goth Bob."
     assert found["Misc"] == "Acme hired <MASK> Bob."
     assert found["Loc"] == "Acme hired Goth Bob."
@@ -136,4 +137,4 @@ def test_the_rate_of_extended_entities_costs_noise_above_that_of_the_detected(wo
 
 def test_the_papers_sets_need_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--data"):
-        uedp_bench.bench("gpt2", Inputs("full"), Work(tmp_path))
+        bench.bench("gpt2", Inputs("full"), Work(tmp_path))

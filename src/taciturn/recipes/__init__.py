@@ -1,8 +1,8 @@
 """One file per published table or figure of the three papers, each with the paper's setting, ours, and both results."""
 
+from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Built, Inputs, Plot, Recipe, Results, Series, Table, statements
 from taciturn.recipes.registry import names, recipe, run
-from taciturn.recipes.work import Work
 
 __all__ = [
     "Built",

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from taciturn.errors import UsageError
 from taciturn.recipes import page, registry
+from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Built, Inputs
-from taciturn.recipes.work import Work
 
 HIDDEN = ".work"
 """Beside the pages: cells by paper, so that figures that rest on the same runs share them."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from taciturn.errors import UsageError, nearest
+from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Inputs, Recipe, Results
-from taciturn.recipes.work import Work
 
 _NAMED = re.compile(r"(crt|jft|uedp)_(figure|table)(\d+)")
 

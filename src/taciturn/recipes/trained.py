@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taciturn.privacy.evidence import ALLOWED
-from taciturn.recipes.work import Row, Work
+from taciturn.recipes.cells import Row, Work
 
 if TYPE_CHECKING:
     from taciturn.screening.screened import ScreenedCorpus

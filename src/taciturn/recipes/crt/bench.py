@@ -1,0 +1,229 @@
+"""What CRT's Figures 2 to 5 measure: models trained on one corpus, ε and perplexity on the way, three attacks.
+
+Canaries "my id is: NNNNNN" are planted as in section 5.1, each ten times twenty. They are secrets like the others: π finds
+them, except for a share γ. All rows of one γ are one screened corpus; the figures share their cells.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from dataclasses import asdict, dataclass
+from functools import cached_property, lru_cache, partial
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from taciturn.privacy.evidence import ALLOWED
+from taciturn.recipes.cells import Row, Work
+from taciturn.recipes.crt.measures import attacks, bayesian, noise
+from taciturn.recipes.crt.sizes import CANARIES, COPIES, DELTA, EPSILON, FULL, QUICK, ROWS, SMOKE, Setting
+from taciturn.recipes.recipe import Inputs
+
+if TYPE_CHECKING:
+    from taciturn.screening.policies import Policy
+    from taciturn.screening.screened import ScreenedCorpus
+    from taciturn.text.document import Document
+
+
+@dataclass(frozen=True)
+class Bench:
+    """One data set in one size. data: "customersim" (simulated unless a folder is given) or "multiwoz" (a folder)."""
+
+    inputs: Inputs
+    work: Work
+    data: str = "customersim"
+
+    @property
+    def setting(self) -> Setting:
+        return self.inputs.pick(SMOKE, QUICK, FULL)
+
+    def cells(self) -> dict[tuple[str, str, float, int], Row]:
+        """Every (kind, row, γ, seed) of the bench. DPSGD does not look at what π finds: one cell stands for all γ."""
+        found: dict[tuple[str, str, float, int], Row] = {}
+        for seed in range(self.setting.seeds):
+            for gamma in self.setting.gammas:
+                for row, kinds in ROWS.items():
+                    for kind in kinds:
+                        if row == "DPSGD" and gamma != self.setting.gammas[0]:
+                            found[kind, row, gamma, seed] = found[kind, row, self.setting.gammas[0], seed]
+                        else:
+                            found[kind, row, gamma, seed] = self.cell(kind, row, gamma, seed)
+        return found
+
+    def cell(self, kind: str, row: str, gamma: float, seed: int) -> Row:
+        """Perplexities, ε on the way, exposure and membership of one row, kept by every setting that decides them."""
+        key = {
+            "bench": self.data, "kind": kind, "row": row, "gamma": gamma, "seed": seed, "given": str(self.inputs.data),
+            "model": self.inputs.model, "simulated": self.inputs.seed, **asdict(self.setting),
+        }  # fmt: skip
+        return self.work.cell(key, partial(self._measure, kind, row, gamma, seed))
+
+    # The corpus
+
+    def documents(self, part: str, seed: int = 0) -> list[Document]:
+        """Dialogues of a split. Of "train", part "others" follows those trained on: the same generator, other people."""
+        n = self.setting.test if part == "test" else self.setting.dialogues
+        if self.inputs.data is not None:
+            every = given(self.data, self.inputs.data, "test" if part == "test" else "train")
+            return list(every[n : 2 * n] if part == "others" else every[:n])
+        from taciturn.data.customersim import simulate
+
+        split = "test" if part == "test" else "train"
+        return simulate(2 * n, seed + self.inputs.seed, split)[n if part == "others" else 0 :][:n]
+
+    @cached_property
+    def canaries(self) -> Any:
+        """Template and secrets: lower case, as CustomerSim's π takes two words with capitals for a name."""
+        from taciturn.auditing.canaries import Planted, Template, draw
+
+        template = Template("my id is: {}", length=self.setting.digits)
+        return Planted(template, tuple(draw(template, CANARIES, 7)), COPIES)
+
+    @cached_property
+    def policy(self) -> Policy:
+        """π: the set's preset and the canaries' own pattern."""
+        import taciturn as tt
+        from taciturn.screening.policies import Regex
+
+        digits = self.setting.digits
+        badge = Regex("canary", rf"my id is: (\d{{{digits}}})", must_find=("my id is: " + "1" * digits,), group=1)
+        return tt.policy(self.data, badge, name=f"{self.data} and canaries")
+
+    def miss_seed(self, gamma: float) -> int:
+        """The first seed of π's coin with which it misses 10γ of the ten canaries, rounded: else chance would decide."""
+        from taciturn.screening.policies.derived import Missing
+
+        texts = [self.canaries.template.fill(secret) for secret in self.canaries.secrets]
+        want = round(gamma * CANARIES)
+        for seed in range(10_000):
+            if sum(not found.spans for found in Missing(self.policy, gamma, seed).find(texts)) == want:
+                return seed
+        raise AssertionError(f"no coin misses {want} canaries")
+
+    def screened(self, gamma: float) -> ScreenedCorpus:
+        """The corpus through π at γ; kept in the work folder."""
+        import taciturn as tt
+        from taciturn.auditing.canaries import plant
+        from taciturn.screening.screened import MANIFEST
+        from taciturn.text.readers import Corpus
+
+        given = (
+            "" if self.inputs.data is None else f"-{sha256(str(self.inputs.data.resolve()).encode()).hexdigest()[:8]}"
+        )
+        folder = self.work.path("screened", f"{self.data}-{self.inputs.size}-{self.inputs.seed}-{gamma:g}{given}")
+        if not (folder / MANIFEST).exists():
+            canaries = self.canaries
+            documents = plant(self.documents("train"), canaries.template, canaries.secrets, canaries.copies, 7)
+            tt.screen(
+                Corpus.from_documents(documents), self.policy, tt.policy("conservative"), unit="turn", miss_rate=gamma,
+                miss_seed=self.miss_seed(gamma), out=folder,
+            )  # fmt: skip
+        return tt.load_screened(folder)
+
+    # Training and attacks
+
+    def model(self, kind: str) -> dict[str, Any]:
+        """Settings of the model: the user's or, in quick, a tiny one trained on public text; or an LSTM from scratch, which
+        reads the same tokens, so that perplexities compare."""
+        length = 48 if self.inputs.quick else 128
+        start: dict[str, Any] = {"name": self.inputs.model or "distilgpt2"}
+        if self.inputs.quick:
+            from taciturn.recipes.tiny_models import public_model
+
+            start = public_model(self.inputs, self.work)
+        if kind == "GPT":
+            return {**start, "max_length": length}
+        options = {"embedding_size": self.setting.lstm, "hidden_size": self.setting.lstm}
+        return {"name": "lstm", "tokenizer": start["name"], "options": options, "max_length": length}
+
+    def plan(self, row: str, kind: str) -> tuple[str, Row]:
+        """Mechanism and its options."""
+        public, private = self.setting.public(kind), self.setting.private(kind)
+        return {
+            "redacted": ("redacted", public),
+            "S-DP": ("selective_dpsgd", private),
+            "DPSGD": ("dpsgd", private),
+            "CRT": ("crt", {"skeletons": False, "schedule": "alternate", "public": public, "private": private}),
+            "CRT with skeletons": ("crt", {"public": public, "private": private}),
+        }[row]
+
+    def _measure(self, kind: str, row: str, gamma: float, seed: int) -> Row:
+        import taciturn as tt
+        from taciturn.text.segment import split
+
+        mechanism, options = self.plan(row, kind)
+        points: list[Row] = []
+
+        def notify(progress: Any) -> None:
+            if progress.utility is not None:
+                phase, found = progress.step.phase, progress.utility
+                done = progress.step.number + 1
+                points.append(
+                    {"done": done, "private": phase.private, "perplexity": found.perplexity,
+                     "outside": found.perplexity_outside, "epsilon": progress.epsilon}
+                )  # fmt: skip
+
+        noised = mechanism != "redacted"
+        test = [record for document in self.documents("test") for record in split(document, "turn")][:500]
+        planned = tt.plan(
+            mechanism, self.screened(gamma), self.model(kind), epsilon=EPSILON if noised else None, delta=DELTA,
+            seeds={"model": seed, "data": seed},
+            train={"token_budget": 4096, "evaluations": self.setting.points, "checkpoint_steps": 10**6,
+                   "checkpoint_minutes": 1e6}, allow=sorted(ALLOWED), **options,
+        )  # fmt: skip
+        out = self.work.path("runs", f"{self.data}-{kind}-{row}-{gamma:g}-{seed}".replace(" ", "-"))
+        shutil.rmtree(out, ignore_errors=True)
+        try:
+            run = tt.train(planned, out, valid=test, notify=notify)
+            plan = json.loads((out / "plan.json").read_text())
+            return {
+                "points": points, "perplexity": points[-1]["perplexity"], "outside": points[-1]["outside"],
+                **noise(plan), **bayesian(plan, points, gamma if row.startswith("CRT") else None),
+                **attacks(run, self),
+            }  # fmt: skip
+        finally:
+            shutil.rmtree(out, ignore_errors=True)
+
+
+SPLITS = {
+    ("multiwoz", "train"): (("multiwoz22", "train"), ("multiwoz21", "train"), ("multiwoz21", "test")),
+    ("multiwoz", "test"): (("multiwoz22", "test"), ("multiwoz22", "valid")),
+    ("customersim", "train"): (("customersim", "train"),),
+    ("customersim", "test"): (("customersim", "test"),),
+}
+"""Where a folder may hold a split, the paper's own first; MultiWOZ 2.1's test dialogues are not among 2.2's valid ones."""
+
+
+@lru_cache(maxsize=4)
+def given(data: str, folder: Path, part: str) -> tuple[Document, ...]:
+    """Dialogues of the user's folder. Raises DataError where it holds no such split."""
+    from taciturn.data.loaders import load
+    from taciturn.errors import DataError
+
+    problem: DataError | None = None
+    for name, split in SPLITS[data, part]:
+        try:
+            return tuple(load(name, folder, split).corpus.documents())
+        except DataError as error:
+            problem = problem or error
+    assert problem is not None
+    raise problem
+
+
+def where_from(inputs: Inputs) -> list[str]:
+    """Data sets a size can run: those of the paper that the folder holds, else the simulated one. Raises DataError."""
+    if inputs.data is None:
+        return ["customersim"]
+    from taciturn.errors import DataError
+
+    found = []
+    for data in ("multiwoz", "customersim"):
+        try:
+            given(data, inputs.data, "train")
+        except DataError:
+            continue
+        found.append(data)
+    if not found:
+        raise DataError(f"{inputs.data.name}: expected MultiWOZ 2.2 or CustomerSim in it, found neither")
+    return found

@@ -1,0 +1,202 @@
+"""One task of Just Fine-tune Twice at the size asked for: its model, its options, and the cells of its tables."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from taciturn.recipes import texts, tiny_models
+from taciturn.recipes.cells import Row, Work
+from taciturn.recipes.jft import data
+from taciturn.recipes.jft.data import QUICK, Sizes
+from taciturn.recipes.jft.paper import CLIP, EPSILON, LEVELS, TASKS, Task
+from taciturn.recipes.recipe import Inputs
+from taciturn.recipes.trained import trained, untrained
+
+if TYPE_CHECKING:
+    from taciturn.screening.screened import ScreenedCorpus
+    from taciturn.text.document import Document, Record
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """One task at the size asked for: its texts, its model, and a cell of it."""
+
+    task: Task
+    inputs: Inputs
+    work: Work
+    sizes: Sizes
+    documents: tuple[Document, ...] = field(repr=False)
+    test: tuple[Record, ...] = field(repr=False)
+    note: str = ""
+
+    @property
+    def private(self) -> dict[str, Any]:
+        """Rate and steps of private phases; fewer in quick runs."""
+        t, n = self.task, len(self.documents)
+        if self.inputs.size == "full":
+            return {"rate": t.rate, "steps": t.steps}
+        return {"rate": min(1.0, self.inputs.pick(8, 32, 32) / n), "steps": self.inputs.pick(2, 16, 16)}
+
+    def model(self) -> dict[str, Any]:
+        made = (
+            tiny_models.encoder(self.inputs, self.work)
+            if self.task.classifies
+            else tiny_models.public_model(self.inputs, self.work)
+        )
+        if self.inputs.size == "full" and self.inputs.model is None:
+            made = {"name": "roberta-base" if self.task.classifies else "gpt2", "dtype": "bf16"}
+        kind = {"task": "classify", "labels": self.task.labels} if self.task.classifies else {}
+        return {**made, **kind, "max_length": self.sizes.max_length}
+
+    def screened(self, policy: str) -> ScreenedCorpus:
+        return data.screened(self.documents, policy)
+
+    def public(self, epochs: int = 0) -> dict[str, Any]:
+        optimiser = {"lr": self.sizes.public_lr, "schedule": "linear", "warmup": 0.1, "max_grad_norm": 1.0}
+        return {"epochs": epochs or self.sizes.epochs, "batch_size": self.sizes.batch_size, "optimiser": optimiser}
+
+    def noised(self, lr: float, sigma: float | None = None, **changed: Any) -> dict[str, Any]:
+        optimiser = {"lr": lr, "schedule": "linear", "warmup": 0.05}
+        fixed = {} if sigma is None else {"noise_multiplier": sigma}
+        return {**self.private, "clip": CLIP, "optimiser": optimiser, **fixed, **changed}
+
+    def start(self) -> float:
+        """Score before any fine-tuning."""
+        key = {"task": self.task.name, "row": "no fine-tuning", **self._key()}
+        row = self.work.cell(key, lambda: {"score": untrained(self.model(), self.test, self.inputs.seed)})
+        return float(row["score"])
+
+    def cell(
+        self,
+        row: str,
+        mechanism: str,
+        policy: str,
+        options: Mapping[str, Any],
+        epsilon: float | None = None,
+        screened: Any = None,
+        canaries: Any = None,
+        **more: Any,
+    ) -> Row:
+        """Train it once and keep the numbers; with what the paper's accounting says of the same noise. policy: a level of
+        spaCy's detectors, or a name for what ``screened`` makes."""
+        key = {"task": self.task.name, "row": row, "mechanism": mechanism, "policy": policy, "epsilon": epsilon,
+               "options": dict(options), **self._key(), **more}  # fmt: skip
+
+        def measure() -> Row:
+            corpus = self.screened(f"spacy:{policy}") if screened is None else screened()
+            counts = corpus.manifest.counts
+            labelled = (
+                (counts.gold_spans, counts.gold_missed_by_pi) if mechanism == "jft" and counts.gold_spans else None
+            )
+            found = trained(
+                self.work, f"{self.task.name}-{row}".replace(" ", "-").replace("%", ""), mechanism, corpus, self.model(),
+                self.test, options=options, epsilon=epsilon, delta=self.task.delta, seed=self.inputs.seed,
+                labelled=labelled, canaries=canaries,
+            )  # fmt: skip
+            steps = {name: opts["steps"] for name, opts in _phases(mechanism, options)}
+            said = {
+                p: published(found["rate"][p], found["sigma"][p], steps[p], self.task.delta) for p in found["sigma"]
+            }
+            share = texts.redacted_share(corpus) if mechanism in ("jft", "redacted", "crt") else None
+            return {**found, "as published": said, "share": share, "labelled": labelled}
+
+        return self.work.cell(key, measure)
+
+    def _key(self) -> dict[str, Any]:
+        return {"size": self.inputs.size, "seed": self.inputs.seed, "data": str(self.inputs.data or ""),
+                "model": self.inputs.model or "", "documents": len(self.documents), "test": len(self.test),
+                "sizes": repr(self.sizes)}  # fmt: skip
+
+    def no_dp(self) -> Row:
+        return self.cell("no-DP", "sgd", LEVELS[1], self.public())
+
+    def dpsgd(self) -> Row:
+        return self.cell("DP-SGD", "dpsgd", LEVELS[1], self.noised(self.sizes.private_lr), EPSILON)
+
+    def fine_tuned_twice(self, level: str, row: str = "jft", epochs: int = 0, **more: Any) -> Row:
+        """The redacted model and the jft model are where its two phases end. more: options of the mechanism."""
+        far = self.task.classifies or level.endswith("contextual") or bool(more)
+        private = self.noised(self.sizes.private_lr if far else self.sizes.second_lr)
+        return self.cell(row, "jft", level, {"redacted": self.public(epochs), "private": private, **more}, EPSILON)
+
+    @property
+    def metric(self) -> str:
+        return "accuracy, %" if self.task.classifies else "perplexity"
+
+    def shown(self, score: float) -> float:
+        return 100 * score if self.task.classifies else score
+
+    def setting(self) -> str:
+        """What was run, in words."""
+        p, s, model = self.private, self.sizes, (self.inputs.model or "").rstrip("/").rsplit("/")[-1]
+        return (
+            f"{self.task.name}: {len(self.documents):,} records to train on, {len(self.test):,} to test; "
+            f"{self.note.rstrip('.')}; {s.epochs} plain epochs at batch {s.batch_size}; {p['steps']} private steps at "
+            f"rate {p['rate']:.3f}, δ = {self.task.delta:.2g}; {model or _START[self.inputs.quick]}."
+        ).replace("  ", " ")
+
+
+_START = {
+    True: "a GPT-2 shape of 64 units trained for 60 steps on other made-up text, or a BERT shape with random weights",
+    False: "gpt2 or roberta-base",
+}
+
+
+def _phases(mechanism: str, options: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Noised phases and their options."""
+    if mechanism == "dpsgd":
+        return [("private", options)]
+    light = [("redacted", options["light"])] if options.get("light") else []
+    return [*light, *([("private", options["private"])] if "private" in options else [])]
+
+
+def bench(name: str, inputs: Inputs, work: Work) -> Bench:
+    """The task ``name`` of the paper in full; in quick runs made-up text of its kind, or the user's copy of it, thinned."""
+    task, made_up = TASKS[name], inputs.quick and inputs.data is None
+    if made_up:
+        task = QUICK["press" if task.classifies else "customersim"]
+    sizes = data.sizes(inputs, task)
+    train, test, note = (data.made_up if made_up else data.loaded)(task, inputs, sizes)
+    return Bench(task, inputs, work, sizes, train, texts.records(test), note)
+
+
+def chosen(names: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
+    """The tasks that the user's model can serve: an encoder classifies, another writes. All, where none is given."""
+    if inputs.model is None:
+        return tuple(names)
+    from transformers import AutoConfig
+    from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+    from taciturn.errors import UsageError
+
+    encoder = AutoConfig.from_pretrained(inputs.model).model_type in MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    found = tuple(name for name in names if TASKS[name].classifies == encoder)
+    if not found:
+        wanted = "an encoder such as roberta-base" if TASKS[names[0]].classifies else "one that writes, such as gpt2"
+        raise UsageError(f"--model: the tasks asked for ({', '.join(names)}) need {wanted}")
+    return found
+
+
+def published(rate: float, sigma: float, steps: int, delta: float) -> float:
+    """ε that the paper's accounting gives: exact, by add and remove."""
+    from taciturn.privacy.accountant import compose
+    from taciturn.privacy.events import PoissonGaussian
+
+    return compose({PoissonGaussian(rate, sigma): steps}, "add-remove").epsilon(delta)
+
+
+def epsilons(row: Row) -> tuple[float | None, float | None]:
+    """(ε of a secret the policy detects, of one it misses) of a cell, as its certificate has them."""
+    detected = missed = None
+    for each in row["claims"]:
+        if each["notion"] == "sdp":
+            if "detects" in each["unit"]:
+                detected = each["epsilon"]
+            else:
+                missed = each["epsilon"]
+        elif each["notion"] == "confidentiality" and detected is None:
+            detected = each["epsilon"]
+            missed = each["epsilon"]
+    return detected, missed

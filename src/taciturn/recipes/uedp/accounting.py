@@ -1,0 +1,77 @@
+"""Rates of a run of UeDP, the noise that they take, and its ε as the paper claims it and as it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from taciturn.recipes.cells import Row
+from taciturn.recipes.uedp.paper import DELTA
+
+if TYPE_CHECKING:
+    from taciturn.screening.screened import ScreenedCorpus
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Rates and steps of a run. scale: z of Algorithm 1 and of user-level DP. local_lr: of a user's own steps."""
+
+    steps: int
+    user_rate: float
+    entity_rate: float = 0.5
+    extended_rate: float = 1.0
+    scale: float = 2.5
+    clip: float = 0.1
+    lr: float = 1e-2
+    plain_lr: float = 3e-3
+    epochs: int = 3
+    local_lr: float = 0.1
+
+
+def facts(mechanism: str, screened: ScreenedCorpus, options: Mapping[str, Any]) -> Row:
+    """What a mechanism says of the corpus under these options; nothing for one that says nothing."""
+    from taciturn.mechanisms.config import parse
+    from taciturn.mechanisms.registry import mechanism as module
+
+    found = module(mechanism)
+    if not hasattr(found, "facts"):
+        return {}
+    return dict(found.facts(screened, parse(found.Config, dict(options), "options")))
+
+
+def squared_noise(plan: Plan, about: Row) -> float:
+    """The released code's noise over β: the square of Eq. 6's deviation, brought to the sum of the users' updates."""
+    whole = (
+        plan.user_rate
+        * about["users"]
+        * (plan.entity_rate * about["detected"] + plan.extended_rate * about["extended"])
+    )
+    deviation = plan.scale * (plan.user_rate * about["users"] + 1) * plan.clip / whole
+    return float(f"{deviation**2 * whole / plan.clip:.4g}")
+
+
+def spent(
+    mechanism: str, options: Mapping[str, Any], about: Row, sigma: float | None, steps: int
+) -> tuple[float | None, float | None]:
+    """(ε as the paper's accounting claims it, ε that holds) after ``steps``, at δ = 1e-5."""
+    from taciturn.privacy.published import published_bound, published_claim
+    from taciturn.privacy.units import Units
+
+    if mechanism == "user_dp":
+        assert sigma is not None
+        claim = published_claim(options["rate"], 1.0, 1.0, sigma, steps, DELTA).epsilon
+        return claim, Units((options["rate"],), sigma, steps).epsilon(1, DELTA)
+    if mechanism == "uedp-published":
+        assert sigma is not None
+        share = max(about["sensitive_share"], 1e-6)
+        # The claim is about z as the paper sets it, whatever the code adds.
+        claim = published_claim(
+            options["user_rate"], options["entity_rate"], share, options["scale"], steps, DELTA
+        ).epsilon
+        return claim, published_bound(int(about["holders"]), options["user_rate"], sigma, steps, DELTA).epsilon
+    if mechanism == "uedp":
+        assert sigma is not None
+        rate = options["user_rate"] * max(options["entity_rate"], options["extended_rate"])
+        return None, Units((rate,), sigma, steps).epsilon(int(options["k"]), DELTA)
+    return None, None
