@@ -17,8 +17,8 @@ from taciturn.privacy.events import Event, KindsGaussian, NonPrivate, PoissonGau
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.ledger import Ledger
 from taciturn.reporting.content import collect
+from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.html import page
-from taciturn.reporting.view import RunView
 
 DELTA = 8e-5
 NOISY = PoissonGaussian(rate=0.02, noise_multiplier=1.0)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from taciturn.reporting import RunView, card, summary
+from taciturn.reporting import RunView, card
 from taciturn.reporting.html import render as html
+from taciturn.reporting.sections import summary
 
 
 def test_card_of_a_certified_and_audited_run(four: list[RunView], tmp_path: Path) -> None:

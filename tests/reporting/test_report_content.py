@@ -18,9 +18,10 @@ from taciturn.errors import DataError
 from taciturn.privacy.accountant import compose
 from taciturn.privacy.claims import spent
 from taciturn.privacy.theorems import bayesian, recall_bound
-from taciturn.reporting import RunView, data, recall, render
+from taciturn.reporting import RunView, data, render
 from taciturn.reporting.content import plain
 from taciturn.reporting.formats import FORMATTERS
+from taciturn.reporting.sections import recall
 
 NUMBER = re.compile(r"(?:[\d,]*\d(?:\.\d+)?\xa0×\xa0)?10[⁻⁰¹²³⁴⁵⁶⁷⁸⁹]+|∞|\d[\d,]*(?:\.\d+)?%?")
 SAID = {"95", "1"}

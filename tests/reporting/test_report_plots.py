@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from taciturn.reporting import plots
-from taciturn.reporting.drawing import Line
+from taciturn.reporting.figures import plots
+from taciturn.reporting.figures.drawing import Line
 
 LINES = [Line("a", 0, [1.0, 2.0, 3.0], [30.0, 3.0, 2.0]), Line("b", 9, [1.0, 3.0], [30.0, 2.5])]
 

@@ -18,7 +18,7 @@ from taciturn.mechanisms.registry import guarantees
 from taciturn.privacy.certificate import issue
 from taciturn.privacy.guarantee import Guarantee, Status
 from taciturn.reporting import RunView, card, data, render
-from taciturn.reporting.standing import Standing, headline, standing
+from taciturn.reporting.sections.headline import Standing, headline, standing
 
 STATUSES: list[Status] = ["proved", "conditional", "estimate", "none", "refuted"]
 VERDICTS = ["no leak found", "inconclusive", "leak"]

@@ -142,7 +142,7 @@ def _table(views: Sequence[Any]) -> Any:
     from rich.table import Table
 
     from taciturn.cli.show import number
-    from taciturn.reporting.summary import perplexity
+    from taciturn.reporting.sections.summary import perplexity
 
     made = Table(title="taciturn demo", title_justify="left", show_lines=True)
     columns = (

@@ -31,8 +31,8 @@ def report(
     from taciturn.cli.show import as_json, talk
     from taciturn.errors import UsageError
     from taciturn.reporting import pdf
-    from taciturn.reporting import recall as measured
     from taciturn.reporting.content import collect, plain
+    from taciturn.reporting.sections import recall as measured
 
     if not runs:
         raise UsageError("name at least one run: taciturn report runs/mail")

@@ -238,7 +238,7 @@ def title(made: Table) -> str:
 
 def plot(made: Table, out: Path) -> None:
     """Write the table as curves, one for each value of its columns. Infinite costs are left out."""
-    from taciturn.reporting.what_if import write
+    from taciturn.reporting.figures.budget import write
 
     curves = []
     for y in made.given[made.columns] if made.columns else (None,):

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from taciturn import __version__
-from taciturn.reporting.files import json_object, plan_of
+from taciturn.reporting.run_files import json_object, plan_of
 
 Use = tuple[str, str]
 """A key of references.bib, and what it was used for."""

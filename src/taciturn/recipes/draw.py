@@ -7,8 +7,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from taciturn.recipes.recipe import Plot, Series
-from taciturn.reporting.drawing import DASHES
-from taciturn.reporting.svg import SERIES, color, inline, style
+from taciturn.reporting.figures.drawing import DASHES
+from taciturn.reporting.figures.svg import SERIES, color, inline, style
 
 WIDTH, HEIGHT = 5.4, 3.2
 """Inches of the axes' part; the legend below adds a row for two curves."""

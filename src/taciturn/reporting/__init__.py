@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from taciturn.errors import MissingExtra
 
 _WHERE = {
-    "RunView": "taciturn.reporting.view",
+    "RunView": "taciturn.reporting.finished_run",
     "data": "taciturn.reporting.content",
     "render": "taciturn.reporting.html",
     "save": "taciturn.reporting.html",
@@ -22,8 +22,8 @@ __all__ = ["RunView", "data", "render", "save", "write"]
 
 if TYPE_CHECKING:
     from taciturn.reporting.content import data
+    from taciturn.reporting.finished_run import RunView
     from taciturn.reporting.html import render, save, write
-    from taciturn.reporting.view import RunView
 
 
 def __getattr__(name: str) -> Any:

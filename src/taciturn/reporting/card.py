@@ -11,8 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from taciturn.reporting import formats, summary
-from taciturn.reporting.view import RunView
+from taciturn.reporting import formats
+from taciturn.reporting.finished_run import RunView
+from taciturn.reporting.sections import summary
 
 
 @dataclass(frozen=True, slots=True)

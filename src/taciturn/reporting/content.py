@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taciturn.privacy.guarantee import to_number
-from taciturn.reporting import attacked, flow, protected, provenance, recall, signoff, summary
-from taciturn.reporting.costs import budget
-from taciturn.reporting.view import RunView
+from taciturn.reporting.finished_run import RunView
+from taciturn.reporting.sections import attacks, flow, protected, provenance, recall, signoff, summary
+from taciturn.reporting.sections.costs import budget
 
 POINTS = 400
 """A curve along training keeps at most this many points."""
@@ -62,11 +62,11 @@ def collect(runs: Sequence[RunView], recalls: Sequence[Mapping[str, Any]] = ()) 
         **budget(labelled),
         "training": _training(labelled),
         "findings": [
-            attacked.finding(f, name, slot) for slot, (name, run) in enumerate(labelled) for f in run.findings or ()
+            attacks.finding(f, name, slot) for slot, (name, run) in enumerate(labelled) for f in run.findings or ()
         ],
         "unaudited": [name for name, run in labelled if run.findings is None],
-        "against": attacked.against(labelled),
-        "attacks": attacked.arrays(labelled),
+        "against": attacks.against(labelled),
+        "attacks": attacks.arrays(labelled),
         "corpora": flow.corpora(labelled),
         "recall": recall.tables(labelled, recalls),
         "settings": [provenance.settings(run, name) for name, run in labelled],

@@ -16,7 +16,7 @@ from taciturn.mechanisms.run import Run
 from taciturn.models.hf import load_adapted, load_exported, task_of
 from taciturn.privacy.exported import COPIED
 from taciturn.reporting import card
-from taciturn.reporting.view import RunView
+from taciturn.reporting.finished_run import RunView
 
 TOLERANCE = 1e-5
 

@@ -9,12 +9,13 @@ from typing import Any
 
 import jinja2
 
-from taciturn.reporting import figures, pdf
+from taciturn.reporting import pdf
 from taciturn.reporting.content import collect
-from taciturn.reporting.drawing import DASHES
+from taciturn.reporting.figures import section_figures
+from taciturn.reporting.figures.drawing import DASHES
+from taciturn.reporting.figures.svg import SERIES
+from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.formats import FORMATTERS, costs, named
-from taciturn.reporting.svg import SERIES
-from taciturn.reporting.view import RunView
 
 SECTIONS = (
     ("summary", "Summary"),
@@ -82,12 +83,12 @@ def page(content: Mapping[str, Any]) -> str:
     return environment.get_template("template.html").render(
         d=content,
         plots={
-            "budget": list(figures.budget(content)),
-            "training": list(figures.training(content)),
-            "against": list(figures.against(content)),
-            "attacks": list(figures.attacks(content)),
+            "budget": list(section_figures.budget(content)),
+            "training": list(section_figures.training(content)),
+            "against": list(section_figures.against(content)),
+            "attacks": list(section_figures.attacks(content)),
         },
-        pictures=figures.pictures(content),
+        pictures=section_figures.pictures(content),
         sections=SECTIONS,
         tones=TONES,
         series=SERIES,

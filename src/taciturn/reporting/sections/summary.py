@@ -9,9 +9,10 @@ from typing import Any
 from taciturn.auditing.finding import Finding
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.privacy.release import refutations
-from taciturn.reporting import formats, standing
-from taciturn.reporting.standing import Standing
-from taciturn.reporting.view import RunView
+from taciturn.reporting import formats
+from taciturn.reporting.finished_run import RunView
+from taciturn.reporting.sections import headline as standing
+from taciturn.reporting.sections.headline import Standing
 
 _METHODS = {
     "sgd": "plain training on the text as it is",

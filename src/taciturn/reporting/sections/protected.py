@@ -7,7 +7,7 @@ from typing import Any
 
 from taciturn.privacy.guarantee import EMPTY
 from taciturn.reporting import formats
-from taciturn.reporting.view import RunView
+from taciturn.reporting.finished_run import RunView
 
 _NOTHING = "Nothing: the model was trained on the text as it is, without noise."
 _REDACTED = (

@@ -10,8 +10,8 @@ from matplotlib import ticker
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from taciturn.reporting.figures.svg import SERIES, color
 from taciturn.reporting.formats import power
-from taciturn.reporting.svg import SERIES, color
 
 DASHES: tuple[tuple[float, ...], ...] = (
     (),

@@ -10,10 +10,11 @@ from typing import Any
 from markupsafe import Markup
 
 from taciturn.privacy.tradeoff import TradeOff
-from taciturn.reporting import flow, plots
-from taciturn.reporting.attacked import GRID
-from taciturn.reporting.drawing import Line
+from taciturn.reporting.figures import plots
+from taciturn.reporting.figures.drawing import Line
 from taciturn.reporting.formats import bits, bound, count, general, least, probability, rate
+from taciturn.reporting.sections import flow
+from taciturn.reporting.sections.attacks import GRID
 
 ROWS = 13
 """Rows of a table under a plot; longer curves are shown at evenly spread points."""

@@ -12,9 +12,21 @@ from dataclasses import dataclass
 from matplotlib import ticker
 from matplotlib.figure import Figure
 
-from taciturn.reporting.drawing import WIDTH, Line, draw, hue, label, log_ticks, names, note, panel, positive, spread
+from taciturn.reporting.figures.drawing import (
+    WIDTH,
+    Line,
+    draw,
+    hue,
+    label,
+    log_ticks,
+    names,
+    note,
+    panel,
+    positive,
+    spread,
+)
+from taciturn.reporting.figures.svg import color, inline, style
 from taciturn.reporting.formats import setting
-from taciturn.reporting.svg import color, inline, style
 
 FAR = 30.0
 """A certified ε from here on excludes nothing that a plot could show."""

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taciturn.privacy.guarantee import from_number
-from taciturn.reporting.view import RunView
+from taciturn.reporting.finished_run import RunView
 
 Json = Mapping[str, Any]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from taciturn.auditing.finding import Finding
 from taciturn.privacy.guarantee import from_number
-from taciturn.reporting import summary
-from taciturn.reporting.view import RunView
+from taciturn.reporting.finished_run import RunView
+from taciturn.reporting.sections import summary
 
 GRID = (0.001, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9)
 """False positive rates at which the table under a ROC curve stands."""

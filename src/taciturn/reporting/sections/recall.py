@@ -10,8 +10,8 @@ from typing import Any
 
 from taciturn.auditing.bounds import clopper_pearson
 from taciturn.errors import DataError
-from taciturn.reporting.costs import evidence_of
-from taciturn.reporting.view import RunView
+from taciturn.reporting.finished_run import RunView
+from taciturn.reporting.sections.costs import evidence_of
 
 Json = Mapping[str, Any]
 

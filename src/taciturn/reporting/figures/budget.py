@@ -31,8 +31,8 @@ def write(
     if out.suffix not in (".svg", ".html"):
         raise UsageError(f"--plot {out.name}: expected a file that ends in .svg or .html")
     try:
-        from taciturn.reporting.drawing import Line
-        from taciturn.reporting.plots import what_if
+        from taciturn.reporting.figures.drawing import Line
+        from taciturn.reporting.figures.plots import what_if
     except ModuleNotFoundError as error:
         if error.name != "matplotlib":
             raise

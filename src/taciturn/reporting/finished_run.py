@@ -19,7 +19,7 @@ from taciturn.errors import DataError
 from taciturn.privacy.events import Event
 from taciturn.privacy.guarantee import Guarantee
 from taciturn.privacy.ledger import Ledger
-from taciturn.reporting.files import json_lines, json_object, plan_of
+from taciturn.reporting.run_files import json_lines, json_object, plan_of
 
 Json = Mapping[str, Any]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taciturn.reporting import formats
-from taciturn.reporting.view import RunView
+from taciturn.reporting.finished_run import RunView
 
 _RECORDS = (
     ("read", "Records read", ""),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from taciturn.reporting import summary
-from taciturn.reporting.view import RunView
+from taciturn.reporting.finished_run import RunView
+from taciturn.reporting.sections import summary
 
 _HOW = (
     (

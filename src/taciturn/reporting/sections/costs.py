@@ -12,8 +12,8 @@ from taciturn.auditing.bounds import clopper_pearson
 from taciturn.errors import DataError
 from taciturn.privacy.evidence import Evidence
 from taciturn.privacy.statements import miss_rates
-from taciturn.reporting import curves
-from taciturn.reporting.view import RunView
+from taciturn.reporting.finished_run import RunView
+from taciturn.reporting.sections import curves
 
 _FACTS = frozenset(each.name for each in fields(Evidence))
 _OF = {"record": "", "residual": "", "user": " of a user", "user-entity": " of units of a user and an entity"}
