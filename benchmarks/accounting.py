@@ -14,11 +14,11 @@ import sys
 import time
 from collections.abc import Callable
 
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.calibrate import noise_multiplier
-from taciturn.privacy.events import PoissonGaussian, Relation
-from taciturn.privacy.published import published_bound
-from taciturn.privacy.selection import NegativeBinomial, Poisson, select
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.calibrate import noise_multiplier
+from taciturn.privacy.accounting.events import PoissonGaussian, Relation
+from taciturn.privacy.accounting.private_selection import NegativeBinomial, Poisson, select
+from taciturn.privacy.guarantees.published_uedp import published_bound
 
 
 def single(q: float, sigma: float, steps: int, relation: Relation, k: int = 1, delta: float = 1e-5) -> float:

@@ -25,7 +25,7 @@ from taciturn import api
 from taciturn.auditing.canaries import Planted, Template, draw, plant
 from taciturn.mechanisms.run import Run
 from taciturn.models.held_out import utility
-from taciturn.privacy.evidence import ALLOWED
+from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import load

@@ -17,8 +17,8 @@ import sys
 import numpy as np
 
 from taciturn.auditing.bounds import eps_lower
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import PoissonGaussian
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import PoissonGaussian
 
 RATE, SIGMA, STEPS, DELTA = 0.5, 3.0, 20, 1e-5
 

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.stats import binom
 
 from taciturn.auditing.bounds import eps_lower
-from taciturn.privacy.published import published_bound, published_claim
+from taciturn.privacy.guarantees.published_uedp import published_bound, published_claim
 
 USERS, USER_RATE, ENTITY_RATE, Z, STEPS, DELTA, BETA = 100, 0.05, 0.5, 2.0, 20, 1e-5, 1.0
 WITH, WITHOUT = (3.0 * BETA,), (-0.5 * BETA, -0.5 * BETA)  # gradients of a user's sentences with e′, and of the others

@@ -35,11 +35,11 @@ import taciturn as tt
 from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import load_model
 from taciturn.models.tokens import load_tokenizer, mask_id
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.calibrate import noise_multiplier
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.evidence import ALLOWED
-from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.calibrate import noise_multiplier
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.guarantees.evidence import ALLOWED
+from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.screening.screened import MANIFEST, ScreenedCorpus
 from taciturn.text.document import MASK, Document, Record
 from taciturn.text.readers import Corpus

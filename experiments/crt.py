@@ -27,7 +27,7 @@ from common import Row, Work, number, table
 import taciturn as tt
 from taciturn.auditing.canaries import Planted, Template, draw, plant
 from taciturn.data.loaders import load
-from taciturn.privacy.evidence import ALLOWED
+from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.screening.screened import MANIFEST, ScreenedCorpus
 from taciturn.text.document import MASK, Document, Record
 from taciturn.text.readers import Corpus

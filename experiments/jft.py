@@ -39,7 +39,7 @@ from common import (
 
 from taciturn.data.loaders import load
 from taciturn.models.tokens import load_tokenizer
-from taciturn.privacy.events import PoissonGaussian
+from taciturn.privacy.accounting.events import PoissonGaussian
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
 from taciturn.text.segment import Unit

@@ -34,7 +34,7 @@ def test_names_stay_functions_whatever_is_imported() -> None:
 
 def test_importing_costs_nothing() -> None:
     code = (
-        "import sys, taciturn, taciturn.text.readers, taciturn.screening, taciturn.privacy.verify\n"
+        "import sys, taciturn, taciturn.text.readers, taciturn.screening, taciturn.privacy.certificates.verify\n"
         "assert not {'torch', 'transformers', 'matplotlib'} & set(sys.modules)\n"
         "import subprocess"
     )

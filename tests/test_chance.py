@@ -12,15 +12,15 @@ import pytest
 from scipy import stats
 
 from chance import TOTAL, Seeded, farthest, normal, rates, within
-from taciturn.privacy import tuning
-from taciturn.privacy.selection import Poisson
+from taciturn.privacy.accounting import selection_law
+from taciturn.privacy.accounting.private_selection import Poisson
 from taciturn.training.stream import stream_key
 
 
 def drawn() -> list[object]:
     """What taciturn asks of the operating system, and the global streams."""
     keys = [stream_key(None, "noise", 0, 0) for _ in range(2)]
-    return [*keys, tuning.draw(Poisson(50.0)), secrets.token_hex(8), random.random(), float(np.random.random())]
+    return [*keys, selection_law.draw(Poisson(50.0)), secrets.token_hex(8), random.random(), float(np.random.random())]
 
 
 HEARD: list[list[object]] = []

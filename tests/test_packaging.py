@@ -94,7 +94,7 @@ from typing import assert_type
 import taciturn as tt
 from taciturn.api import Planned, Report, TrainedRun
 from taciturn.auditing.finding import Finding
-from taciturn.privacy.certificate import Certificate
+from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.screening.policies.base import Policy
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import Document

@@ -16,8 +16,8 @@ from taciturn.mechanisms.certify import certify as write_certificate
 from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.cost import spent
 from taciturn.mechanisms.settings import RunConfig, save_config
-from taciturn.privacy.certificate import Certificate
-from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.certificates.certificate import Certificate
+from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import Record
 from taciturn.training.plan import Plan

@@ -23,9 +23,9 @@ from taciturn.cli.main import run as command
 from taciturn.errors import UsageError
 from taciturn.mechanisms.run import Run
 from taciturn.models.hf import export
-from taciturn.privacy.certificate import Certificate
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import RECORD, SECRET
+from taciturn.privacy.certificates.certificate import Certificate
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.statements import RECORD, SECRET
 from taciturn.text.readers import Corpus
 
 TINY: dict[str, Any] = {"name": "lstm", "options": {"hidden_size": 8, "embedding_size": 8}}

@@ -14,8 +14,8 @@ from scipy.stats import binom, norm
 from taciturn.auditing.curve import Curve, curve_of, gaussian, mu_lower, refuted, rejected
 from taciturn.auditing.noise import MOST, SelectiveSteps, Steps, noise_upper
 from taciturn.auditing.onerun import OneRun, one_run
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian, SelectiveGaussian
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, SelectiveGaussian
 
 
 def worst(m: int, r: int, v: int, curve: Curve) -> float:

@@ -15,11 +15,11 @@ import pytest
 from taciturn.cli.main import run
 from taciturn.cli.ranges import values
 from taciturn.errors import UsageError
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.calibrate import noise_multiplier
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.selection import NegativeBinomial, Poisson, select
-from taciturn.privacy.theorems import bayesian, group, labels_needed, recall_bound
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.calibrate import noise_multiplier
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.accounting.private_selection import NegativeBinomial, Poisson, select
+from taciturn.privacy.guarantees.theorems import bayesian, group, labels_needed, recall_bound
 
 PLAN = ["--rate", "0.05", "--steps", "20"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from taciturn.cli.main import run
-from taciturn.privacy.files import load_json
+from taciturn.privacy.certificates.digests import load_json
 
 
 @pytest.fixture

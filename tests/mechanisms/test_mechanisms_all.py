@@ -19,11 +19,11 @@ from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.registry import mechanism, verify
 from taciturn.mechanisms.run import make_plan, train
 from taciturn.mechanisms.settings import ModelConfig
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.certificate import file_digest
-from taciturn.privacy.events import KindsGaussian, PoissonGaussian, SelectiveGaussian, TwoLevelGaussian
-from taciturn.privacy.published import published_bound
-from taciturn.privacy.units import TwoLevel, Units
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import KindsGaussian, PoissonGaussian, SelectiveGaussian, TwoLevelGaussian
+from taciturn.privacy.accounting.user_entity import TwoLevel, Units
+from taciturn.privacy.certificates.certificate import file_digest
+from taciturn.privacy.guarantees.published_uedp import published_bound
 from taciturn.reporting import RunView, write
 from taciturn.text.document import Document
 

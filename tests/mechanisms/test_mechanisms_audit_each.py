@@ -30,7 +30,7 @@ from taciturn.mechanisms import MECHANISMS
 from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.run import Run, train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.certificate import Certificate
+from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import Policy, policy
 from taciturn.screening.policies.regex import Regex

@@ -14,13 +14,13 @@ from taciturn.mechanisms.corpus_history import number_of_runs
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy import tuning
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.certificate import load_json, write_json
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.history import RUNS, Drawn, Line, append, drawn, read
-from taciturn.privacy.rounded import up
-from taciturn.privacy.selection import NegativeBinomial, Poisson, select
+from taciturn.privacy.accounting import selection_law
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.accounting.private_selection import NegativeBinomial, Poisson, select
+from taciturn.privacy.accounting.rounding import up
+from taciturn.privacy.certificates.certificate import load_json, write_json
+from taciturn.privacy.certificates.history import RUNS, Drawn, Line, append, drawn, read
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import ScreenedCorpus
@@ -69,7 +69,7 @@ def test_the_best_of_a_drawn_number_of_runs_is_certified_at_the_price_of_choosin
     """Two runs of different learning rates on a corpus for which two were drawn; then everything that must not be."""
     folder, run = tmp_path / "screened", tmp_path / "run-b"
     corpus = screened(folder)
-    append(folder, Drawn(drawn=tuning.to_json(LAW), runs=2, date="2026-01-01T00:00:00+00:00"))
+    append(folder, Drawn(drawn=selection_law.to_json(LAW), runs=2, date="2026-01-01T00:00:00+00:00"))
     train(config(folder, 1e-2), run, screened=corpus)
     with pytest.raises(GuaranteeError, match="2 runs were drawn and 1 made"):
         certify(run, selected=True)
@@ -88,7 +88,7 @@ def test_the_best_of_a_drawn_number_of_runs_is_certified_at_the_price_of_choosin
     assert '"other_steps": []' in published
     assert "run-b" not in published
     evidence = load_json(run / "evidence.json")
-    write_json(run / "evidence.json", evidence | {"selection": tuning.to_json(NegativeBinomial(2.0))})
+    write_json(run / "evidence.json", evidence | {"selection": selection_law.to_json(NegativeBinomial(2.0))})
     assert any(m.field.startswith("other_runs.together[0]") for m in verify(run / "certificate.json"))
 
     *without, _ = (folder / RUNS).read_bytes().splitlines(keepends=True)
@@ -110,7 +110,7 @@ def test_without_a_draw_only_the_price_of_all_runs_together_is_there(tmp_path: P
     train(config(folder), tmp_path / "run", screened=screened(folder))
     with pytest.raises(UsageError, match="no number of runs was drawn"):
         certify(tmp_path / "run", selected=True)
-    late = Drawn(drawn=tuning.to_json(LAW), runs=1, date="2026-01-01T00:00:00+00:00")
+    late = Drawn(drawn=selection_law.to_json(LAW), runs=1, date="2026-01-01T00:00:00+00:00")
     append(folder, late)
     with pytest.raises(DataError, match="after a run"):
         certify(tmp_path / "run", selected=True)
@@ -120,7 +120,7 @@ def test_without_a_draw_only_the_price_of_all_runs_together_is_there(tmp_path: P
 def test_a_target_that_the_chosen_run_exceeds_is_a_reason_against_release(tmp_path: Path) -> None:
     folder = tmp_path / "screened"
     corpus = screened(folder)
-    append(folder, Drawn(drawn=tuning.to_json(LAW), runs=1, date="2026-01-01T00:00:00+00:00"))
+    append(folder, Drawn(drawn=selection_law.to_json(LAW), runs=1, date="2026-01-01T00:00:00+00:00"))
     train(config(folder, epsilon=3.0), tmp_path / "run", screened=corpus)
     assert certify(tmp_path / "run").release
     chosen = certify(tmp_path / "run", selected=True)

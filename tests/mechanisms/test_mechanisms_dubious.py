@@ -16,8 +16,8 @@ from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.planning import make_plan, promised
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig, load_config
-from taciturn.privacy.certificate import Certificate
-from taciturn.privacy.evidence import ALLOWED
+from taciturn.privacy.certificates.certificate import Certificate
+from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import ScreenedCorpus

@@ -17,11 +17,11 @@ from taciturn.mechanisms.corpus_history import plan_key
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import Run, train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.certificate import load_json
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.history import RUNS, read
-from taciturn.privacy.rounded import up
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.accounting.rounding import up
+from taciturn.privacy.certificates.certificate import load_json
+from taciturn.privacy.certificates.history import RUNS, read
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import ScreenedCorpus

@@ -13,9 +13,9 @@ from taciturn.mechanisms import MECHANISMS, registry
 from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.run import make_plan, train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.rounded import up
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.accounting.rounding import up
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.text.readers import Corpus

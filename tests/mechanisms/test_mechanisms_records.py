@@ -14,11 +14,11 @@ from taciturn.mechanisms.cost import planned_epsilon, spent
 from taciturn.mechanisms.planning import make_plan, promised
 from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian, SelectiveGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.selective import Selective
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, SelectiveGaussian
+from taciturn.privacy.accounting.selective import Selective
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import ScreenedCorpus

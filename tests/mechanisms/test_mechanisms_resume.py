@@ -23,15 +23,15 @@ from taciturn.mechanisms.lock import training
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import Run, train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy import tuning
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.certificate import file_digest, load_json
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.history import RUNS, Drawn, Line, append, lines_of, read
-from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.rounded import up
-from taciturn.privacy.selection import NegativeBinomial
+from taciturn.privacy.accounting import selection_law
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.accounting.private_selection import NegativeBinomial
+from taciturn.privacy.accounting.rounding import up
+from taciturn.privacy.certificates.certificate import file_digest, load_json
+from taciturn.privacy.certificates.history import RUNS, Drawn, Line, append, lines_of, read
+from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.reporting.export import export
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
@@ -195,7 +195,7 @@ def test_a_corpus_remembers_where_each_start_goes_on_and_what_was_lost(
 
 
 def test_a_run_with_lost_steps_is_not_priced_by_private_selection(tmp_path: Path) -> None:
-    law = tuning.to_json(NegativeBinomial(3.0))
+    law = selection_law.to_json(NegativeBinomial(3.0))
     append(tmp_path, Drawn(drawn=law, runs=1, date="2026-01-01T00:00:00+00:00"))
     memory = screened(None)
     train(config(), tmp_path / "run", screened=memory)

@@ -15,8 +15,8 @@ from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.registry import mechanism, verify
 from taciturn.mechanisms.run import make_plan, train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.certificate import file_digest
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.certificates.certificate import file_digest
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import ScreenedCorpus

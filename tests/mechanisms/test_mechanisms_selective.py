@@ -11,9 +11,9 @@ import pytest
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms import selective_dpsgd
 from taciturn.mechanisms.selective_dpsgd import Config, guarantees
-from taciturn.privacy.events import Event, NonPrivate, SelectiveGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.selective import Selective
+from taciturn.privacy.accounting.events import Event, NonPrivate, SelectiveGaussian
+from taciturn.privacy.accounting.selective import Selective
+from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import ScreenedCorpus

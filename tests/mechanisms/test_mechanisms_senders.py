@@ -10,7 +10,7 @@ from taciturn.cli.main import run
 from taciturn.mechanisms.planning import make_plan, promised
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.certificate import Certificate
+from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import ScreenedCorpus

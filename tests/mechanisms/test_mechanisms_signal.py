@@ -7,7 +7,7 @@ import pytest
 
 from taciturn.mechanisms.cost import spent
 from taciturn.mechanisms.signal import SATURATED, doubts, ratio
-from taciturn.privacy.calibrate import noise_multiplier
+from taciturn.privacy.accounting.calibrate import noise_multiplier
 from taciturn.training.phase import Phase
 from taciturn.training.plan import Plan, Target
 from taciturn.training.schedules import Optimiser

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from taciturn.mechanisms.registry import guarantees
-from taciturn.privacy.certificate import issue
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.exported import COPIED
-from taciturn.privacy.files import write_json
-from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.certificates.certificate import issue
+from taciturn.privacy.certificates.digests import write_json
+from taciturn.privacy.certificates.exported_model import COPIED
+from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.privacy.guarantees.evidence import Evidence
 
 OPEN, NOISY = NonPrivate(("public", "skeletons")), PoissonGaussian(0.05, 2.0)
 PLAN = {

@@ -15,9 +15,9 @@ from privacy_oracle import epsilon_bracket, one_step_delta
 from scipy.stats import norm
 
 from taciturn.errors import UsageError
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.pairs import discretise, dominating, support
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.accounting.pairs import discretise, dominating, support
 
 RELATIONS = ("add-remove", "substitution")
 rates = st.floats(1e-4, 1.0)

@@ -5,9 +5,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn.errors import GuaranteeError, UsageError
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.calibrate import noise_multiplier
-from taciturn.privacy.events import PoissonGaussian
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.calibrate import noise_multiplier
+from taciturn.privacy.accounting.events import PoissonGaussian
 
 
 @settings(max_examples=8, deadline=None)

@@ -13,10 +13,10 @@ from signed_off import edited
 
 from taciturn.errors import DataError, GuaranteeError
 from taciturn.mechanisms.registry import guarantees, verify
-from taciturn.privacy.certificate import Certificate, canonical, digest_of, issue, load_json, write_json
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.certificates.certificate import Certificate, canonical, digest_of, issue, load_json, write_json
+from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.privacy.guarantees.evidence import Evidence
 
 OPEN, NOISY = NonPrivate(("public", "skeletons")), PoissonGaussian(0.05, 2.0)
 PLAN = {

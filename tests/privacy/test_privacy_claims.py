@@ -6,9 +6,9 @@ import pytest
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.registry import guarantees
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.guarantees.evidence import Evidence
 
 NOISY = PoissonGaussian(0.02, 1.0)
 CRT = {NonPrivate(("public", "skeletons")): 300, NOISY: 200}

@@ -7,8 +7,8 @@ import random
 
 import pytest
 
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
 from taciturn.screening.policies.deadline import deadline
 
 SAMPLE = random.Random(20221)

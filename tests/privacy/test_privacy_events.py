@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import GuaranteeError, UsageError
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import PARTS, NonPrivate, PoissonGaussian, from_json
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import PARTS, NonPrivate, PoissonGaussian, from_json
 
 noisy = st.builds(
     PoissonGaussian,

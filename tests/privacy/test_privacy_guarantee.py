@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import DataError, UsageError
-from taciturn.privacy.guarantee import Assumption, Guarantee, round_up
+from taciturn.privacy.guarantees.guarantee import Assumption, Guarantee, round_up
 
 SAFE = Assumption("noise comes from secret entropy", enforced=True)
 OPEN = Assumption("the wide policy sees the rest", enforced=False)

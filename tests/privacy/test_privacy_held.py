@@ -13,15 +13,15 @@ from scipy.stats import binom
 from taciturn.auditing.compare import Audited, statement
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.registry import guarantees
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.held import DRAWN_DELTA, NARROWED, unmarked
-from taciturn.privacy.release import against_release
-from taciturn.privacy.statements import COVERED, SECRET, WHOLE
-from taciturn.privacy.theorems import labels_needed, recall_bound
-from taciturn.privacy.together import beside
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.certificates.composed_runs import beside
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.refutation import DRAWN_DELTA, NARROWED, unmarked
+from taciturn.privacy.guarantees.release import against_release
+from taciturn.privacy.guarantees.statements import COVERED, SECRET, WHOLE
+from taciturn.privacy.guarantees.theorems import labels_needed, recall_bound
 
 NOISY = PoissonGaussian(0.02, 1.0)
 PUBLIC, SKELETONS = NonPrivate(("public",)), NonPrivate(("public", "skeletons"))

@@ -11,14 +11,20 @@ from hypothesis import strategies as st
 
 from taciturn.errors import DataError
 from taciturn.mechanisms.registry import guarantees, verify
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.certificate import issue, load_json, write_json
-from taciturn.privacy.events import KindsGaussian, NonPrivate, PoissonGaussian, SelectiveGaussian, TwoLevelGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.history import RUNS, Line, Paid, added, append, read
-from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.rounded import up
-from taciturn.privacy.together import together
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import (
+    KindsGaussian,
+    NonPrivate,
+    PoissonGaussian,
+    SelectiveGaussian,
+    TwoLevelGaussian,
+)
+from taciturn.privacy.accounting.rounding import up
+from taciturn.privacy.certificates.certificate import issue, load_json, write_json
+from taciturn.privacy.certificates.composed_runs import together
+from taciturn.privacy.certificates.history import RUNS, Line, Paid, added, append, read
+from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.privacy.guarantees.evidence import Evidence
 
 OPEN, NOISY, OTHER = NonPrivate(("public", "skeletons")), PoissonGaussian(0.05, 2.0), PoissonGaussian(0.02, 1.0)
 DELTA = 1e-5

@@ -1,6 +1,6 @@
 """Files written to hurt whoever verifies them: refused by name, with little work, little memory, and no error but ours.
 
-Work is counted in evaluations of the accountant (privacy/effort.py), not in seconds.
+Work is counted in evaluations of the accountant (privacy/accounting/effort.py), not in seconds.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from signed_off import edited, make
 
 from taciturn.errors import GuaranteeError, TaciturnError
 from taciturn.mechanisms.registry import examine, guarantees, verify
-from taciturn.privacy.certificate import digest_of, issue
-from taciturn.privacy.effort import at_most
-from taciturn.privacy.events import SelectiveGaussian
-from taciturn.privacy.files import JSON_BYTES, canonical, load_json, write_json
-from taciturn.privacy.selective import Selective
-from taciturn.privacy.units import Exchange, TwoLevel
-from taciturn.privacy.verify import EFFORT, _numbers
+from taciturn.privacy.accounting.effort import at_most
+from taciturn.privacy.accounting.events import SelectiveGaussian
+from taciturn.privacy.accounting.selective import Selective
+from taciturn.privacy.accounting.user_entity import Exchange, TwoLevel
+from taciturn.privacy.certificates.certificate import digest_of, issue
+from taciturn.privacy.certificates.digests import JSON_BYTES, canonical, load_json, write_json
+from taciturn.privacy.certificates.verify import EFFORT, _numbers
 
 DEEP: Any = "x"
 for _ in range(200):  # orjson writes no more than 254; deeper ones are written as text below
@@ -61,7 +61,7 @@ def sealed(lines: list[dict[str, Any]]) -> bytes:
     """The lines as a ledger whose every hash fits."""
     import hashlib
 
-    from taciturn.privacy.ledger import GENESIS
+    from taciturn.privacy.certificates.ledger import GENESIS
 
     digest, out = GENESIS, b""
     for line in lines:

@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from taciturn.errors import DataError, GuaranteeError, MismatchError, UsageError
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.ledger import Ledger, entries
-from taciturn.privacy.lines import digest_after, ended, written
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.certificates.ledger import Ledger, entries
+from taciturn.privacy.certificates.ledger_lines import digest_after, ended, written
 
 OPEN = NonPrivate(("public",))
 NOISY = PoissonGaussian(0.1, 1.5)

@@ -7,12 +7,12 @@ import math
 import pytest
 
 from taciturn.errors import GuaranteeError, UsageError
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.published import published_claim
-from taciturn.privacy.published_crt import figure6, published_bayesian, published_epsilon, published_noise
-from taciturn.privacy.published_jft import PUBLISHED, light_noise
-from taciturn.privacy.theorems import bayesian_simple
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.guarantees.published_crt import figure6, published_bayesian, published_epsilon, published_noise
+from taciturn.privacy.guarantees.published_jft import PUBLISHED, light_noise
+from taciturn.privacy.guarantees.published_uedp import published_claim
+from taciturn.privacy.guarantees.theorems import bayesian_simple
 
 # CRT
 

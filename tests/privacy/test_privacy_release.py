@@ -11,10 +11,10 @@ from scipy.stats import norm
 
 from taciturn.errors import GuaranteeError
 from taciturn.mechanisms.registry import guarantees
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian, SelectiveGaussian, from_json
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.release import against_release, over_target
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, SelectiveGaussian, from_json
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.release import against_release, over_target
 
 NOISY = PoissonGaussian(0.02, 1.0)
 PLAIN = {"public": {NonPrivate(("public",)): 9}, "private": {NOISY: 100}}

@@ -10,9 +10,9 @@ import pytest
 from dp_accounting.rdp import RdpAccountant
 
 from taciturn.errors import UsageError
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.renyi import renyi
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.accounting.renyi import renyi
 
 ORDERS = (1.01, 1.3, 2.0, 5.5, 40.0)
 

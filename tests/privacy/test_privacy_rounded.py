@@ -11,11 +11,11 @@ from dp_accounting.pld import common
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.privacy import accountant
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.rounded import DIGITS, NOISE, NOISE_OF_MU, agrees, bounds_attacks, up, upwards
-from taciturn.privacy.tradeoff import TradeOff, shortened
+from taciturn.privacy.accounting import accountant
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.accounting.rounding import DIGITS, NOISE, NOISE_OF_MU, agrees, bounds_attacks, up, upwards
+from taciturn.privacy.accounting.tradeoff import TradeOff, shortened
 
 
 @given(st.floats(1e-300, 1e300))

@@ -10,12 +10,12 @@ import orjson
 import pytest
 
 from taciturn.mechanisms.registry import guarantees
-from taciturn.privacy.certificate import Certificate, issue, write_json
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.history import Paid
-from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.schema import certificate_schema
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.certificates.certificate import Certificate, issue, write_json
+from taciturn.privacy.certificates.history import Paid
+from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.privacy.certificates.schema import certificate_schema
+from taciturn.privacy.guarantees.evidence import Evidence
 
 DOCS = Path(__file__).parents[2] / "docs" / "certificate.schema.json"
 NOISY, OPEN = PoissonGaussian(0.05, 2.0), NonPrivate(("public", "skeletons"))

@@ -14,9 +14,9 @@ from scipy.optimize import brentq
 from scipy.stats import binom, norm
 
 from taciturn.errors import GuaranteeError, UsageError
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import PoissonGaussian, SelectiveGaussian
-from taciturn.privacy.selective import Selective, balanced, calibrated
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import PoissonGaussian, SelectiveGaussian
+from taciturn.privacy.accounting.selective import Selective, balanced, calibrated
 
 
 def gauss_delta(epsilon: float, mu: np.ndarray) -> np.ndarray:
@@ -133,5 +133,5 @@ def test_an_event_says_everything_in_json() -> None:
 
 
 def test_no_torch() -> None:
-    code = "import sys, taciturn.privacy.selective; sys.exit('torch' in sys.modules)"
+    code = "import sys, taciturn.privacy.accounting.selective; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

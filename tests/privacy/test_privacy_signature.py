@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from taciturn.errors import DataError
-from taciturn.privacy.signature import check, new_key, sign, signature_of
+from taciturn.privacy.certificates.signature import check, new_key, sign, signature_of
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_verifying_without_a_key_needs_no_cryptography() -> None:
     code = (
         "import sys; sys.modules['cryptography'] = None\n"
         "from pathlib import Path\n"
-        "import taciturn.cli.verify, taciturn.mechanisms.registry, taciturn.privacy.signature as s\n"
+        "import taciturn.cli.verify, taciturn.mechanisms.registry, taciturn.privacy.certificates.signature as s\n"
         "from taciturn.errors import MissingExtra\n"
         "try: s.check(Path('c.json'), Path('k.pub'))\n"
         "except MissingExtra as e: print(e)"

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from taciturn.errors import UsageError
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.theorems import (
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.guarantees.theorems import (
     bayesian,
     bayesian_delta_reverse,
     bayesian_simple,
@@ -163,7 +163,7 @@ def test_the_papers_example():
 
 @pytest.mark.parametrize("m", [0.0, 0.01, 0.3, 1.0])
 def test_the_average_over_a_miss_is_where_the_mixture_of_the_curves_meets_delta(m):
-    from taciturn.privacy.theorems import averaged
+    from taciturn.privacy.guarantees.theorems import averaged
 
     detected = compose({PoissonGaussian(0.02, 1.5): 100}, "substitution")
     missed = compose({PoissonGaussian(0.02, 1.5): 100, PoissonGaussian(0.05, 0.8): 50}, "substitution")

@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
 
-from taciturn.privacy.accountant import Profile, compose
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.grids import rounding
-from taciturn.privacy.pairs import discretise, dominating
-from taciturn.privacy.theorems import group, group_blackbox_epsilon
-from taciturn.privacy.tilted import Tail
+from taciturn.privacy.accounting.accountant import Profile, compose
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.accounting.grids import rounding
+from taciturn.privacy.accounting.pairs import discretise, dominating
+from taciturn.privacy.accounting.tilted import Tail
+from taciturn.privacy.guarantees.theorems import group, group_blackbox_epsilon
 
 PLAN = {PoissonGaussian(0.1, 3.0): 100}
 

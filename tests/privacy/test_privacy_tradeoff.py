@@ -15,13 +15,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from taciturn.privacy import grids
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.curves import averaged_curve, bayesian_curve
-from taciturn.privacy.events import PoissonGaussian, Relation
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.pairs import Array
-from taciturn.privacy.tradeoff import NOTHING, Curve, TradeOff, gaussian
+from taciturn.privacy.accounting import grids
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.averaged_curves import averaged_curve, bayesian_curve
+from taciturn.privacy.accounting.events import PoissonGaussian, Relation
+from taciturn.privacy.accounting.pairs import Array
+from taciturn.privacy.accounting.tradeoff import NOTHING, Curve, TradeOff, gaussian
+from taciturn.privacy.guarantees.guarantee import Guarantee
 
 DELTA = 1e-5
 PLANS: list[tuple[float, float, int, Relation, int]] = [

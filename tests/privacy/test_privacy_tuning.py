@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import DataError, UsageError
-from taciturn.privacy import tuning
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.history import Drawn, Line, Paid, append, drawn, read
-from taciturn.privacy.selection import NegativeBinomial, Poisson, select
-from taciturn.privacy.together import beside, together
+from taciturn.privacy.accounting import selection_law
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.accounting.private_selection import NegativeBinomial, Poisson, select
+from taciturn.privacy.certificates.composed_runs import beside, together
+from taciturn.privacy.certificates.history import Drawn, Line, Paid, append, drawn, read
+from taciturn.privacy.guarantees.evidence import Evidence
 
 LAWS = [Poisson(0.5), Poisson(10.0), NegativeBinomial(10.0), NegativeBinomial(3.0, 0.0), NegativeBinomial(5.0, -0.5)]
 NOISY = PoissonGaussian(0.05, 2.0)
@@ -25,13 +25,13 @@ DELTA = 1e-5
 
 
 def test_laws_go_by_name_and_come_back() -> None:
-    assert tuning.parse("geometric:10") == NegativeBinomial(10.0, 1.0)
-    assert tuning.parse("logarithmic:3") == NegativeBinomial(3.0, 0.0)
-    assert tuning.parse("shape=-0.5:3") == NegativeBinomial(3.0, -0.5)
-    assert tuning.parse("poisson:0.5") == Poisson(0.5)
+    assert selection_law.parse("geometric:10") == NegativeBinomial(10.0, 1.0)
+    assert selection_law.parse("logarithmic:3") == NegativeBinomial(3.0, 0.0)
+    assert selection_law.parse("shape=-0.5:3") == NegativeBinomial(3.0, -0.5)
+    assert selection_law.parse("poisson:0.5") == Poisson(0.5)
     for runs in LAWS:
-        assert tuning.from_json(tuning.to_json(runs)) == runs
-        assert f"mean {runs.mean:g}" in tuning.words(runs)
+        assert selection_law.from_json(selection_law.to_json(runs)) == runs
+        assert f"mean {runs.mean:g}" in selection_law.words(runs)
 
 
 @pytest.mark.parametrize(
@@ -39,14 +39,14 @@ def test_laws_go_by_name_and_come_back() -> None:
 )
 def test_what_is_no_law_is_refused_with_the_form(text: str) -> None:
     with pytest.raises(UsageError, match=r"expected|above"):
-        tuning.parse(text)
+        selection_law.parse(text)
 
 
 @pytest.mark.parametrize("wrong", [{}, {"law": "poisson"}, {"law": "poisson", "mean": "3"}, {"law": "poisson", "mean": -1.0},
                                    {"law": "x", "mean": 3.0}, {"law": "poisson", "mean": 3.0, "shape": 1.0}])  # fmt: skip
 def test_damaged_laws_are_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(DataError, match="selection"):
-        tuning.from_json(wrong)
+        selection_law.from_json(wrong)
 
 
 @pytest.mark.parametrize("runs", LAWS)
@@ -54,7 +54,7 @@ def test_damaged_laws_are_refused(wrong: dict[str, object]) -> None:
 def test_the_draw_inverts_the_distribution_function(runs: object, u: float) -> None:
     assert isinstance(runs, Poisson | NegativeBinomial)
     none = math.exp(-runs.mean) if isinstance(runs, Poisson) else 0.0
-    k = tuning.inverted(runs, u)
+    k = selection_law.inverted(runs, u)
     below = none + np.concatenate(([0.0], np.cumsum(runs.probabilities(max(k, 1)))))
     assert below[k] >= u - 1e-12
     assert (0.0 if k == 0 else below[k - 1]) < u + 1e-12 or (k == 1 and not none)
@@ -65,7 +65,7 @@ def test_draws_follow_the_law(runs: Poisson | NegativeBinomial) -> None:
     """4,000 draws from the operating system's entropy: a chi-square over the counts 0 … 20 and beyond, wrong once in 1e9."""
     from scipy.stats import chi2
 
-    found = np.bincount([min(tuning.draw(runs), 21) for _ in range(4000)], minlength=22)
+    found = np.bincount([min(selection_law.draw(runs), 21) for _ in range(4000)], minlength=22)
     none = math.exp(-runs.mean) if isinstance(runs, Poisson) else 0.0
     chances = np.concatenate(([none], runs.probabilities(20)))
     expected = 4000 * np.append(chances, max(1 - chances.sum(), 0.0))
@@ -114,7 +114,7 @@ def test_where_one_run_has_no_guarantee_the_chosen_one_has_none(paid: Paid) -> N
 
 
 def test_a_certificate_of_a_chosen_run_never_says_how_many_there_were() -> None:
-    law = tuning.to_json(NegativeBinomial(10.0))
+    law = selection_law.to_json(NegativeBinomial(10.0))
     evidence = Evidence(DELTA, redacted=False, selection=law)
     assert Evidence.from_json(evidence.to_json()) == evidence
     plan = {"phases": [{"name": "private", "unit": "record"}]}
@@ -132,7 +132,7 @@ def test_a_certificate_of_a_chosen_run_never_says_how_many_there_were() -> None:
 def test_a_draw_stands_before_all_runs_or_has_no_law(tmp_path: Path) -> None:
     fields = {"date": "2026-01-01T00:00:00+00:00", "path": "/runs/a", "mechanism": "crt", "seeded": False}
     run = Line(key="a", state="begun", relation="substitution", **fields)
-    draw = Drawn(drawn=tuning.to_json(Poisson(3.0)), runs=2, date="2026-01-01T00:00:00+00:00")
+    draw = Drawn(drawn=selection_law.to_json(Poisson(3.0)), runs=2, date="2026-01-01T00:00:00+00:00")
     for name, lines, good in (
         ("good", (draw, run), True),
         ("late", (run, draw), False),

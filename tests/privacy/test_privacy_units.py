@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from scipy.stats import binom, norm
 
 from taciturn.errors import GuaranteeError, UsageError
-from taciturn.privacy import coins
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.coins import Side, convolve, merge
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.pairs import Mixture, Pair, binomial
-from taciturn.privacy.published import published_bound, published_claim
-from taciturn.privacy.units import Exchange, TwoLevel, Units, deletion_epsilon, noise_for, user_profile
+from taciturn.privacy.accounting import mixture_coins
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.accounting.mixture_coins import Side, convolve, merge
+from taciturn.privacy.accounting.pairs import Mixture, Pair, binomial
+from taciturn.privacy.accounting.user_entity import Exchange, TwoLevel, Units, deletion_epsilon, noise_for, user_profile
+from taciturn.privacy.guarantees.published_uedp import published_bound, published_claim
 
 few = settings(max_examples=10, deadline=None)
 ONE_LEVEL = Units((0.05,), 6.0, 200)
@@ -227,7 +227,7 @@ class HidesTheHolders:
 
 def test_two_levels_condition_on_the_holders_outside_the_mixture():
     assert EXAMPLE.epsilon(1e-5) == pytest.approx(2.1609187, abs=2e-3)
-    assert coins.epsilon(HidesTheHolders(EXAMPLE), 1e-5) == pytest.approx(2.013, abs=2e-3)
+    assert mixture_coins.epsilon(HidesTheHolders(EXAMPLE), 1e-5) == pytest.approx(2.013, abs=2e-3)
 
 
 @pytest.mark.parametrize(

@@ -14,12 +14,12 @@ from signed_off import FILES, exported, make
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.registry import examine, guarantees, verify
-from taciturn.privacy import planned
-from taciturn.privacy.certificate import Certificate, digest_of, issue
-from taciturn.privacy.claims import spent_of
-from taciturn.privacy.files import load_json, write_json
-from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.rounded import bounds_attacks
+from taciturn.privacy.accounting.rounding import bounds_attacks
+from taciturn.privacy.certificates import plan_fields
+from taciturn.privacy.certificates.certificate import Certificate, digest_of, issue
+from taciturn.privacy.certificates.digests import load_json, write_json
+from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.privacy.guarantees.claims import spent_of
 from taciturn.training import phase as phases
 from taciturn.training import plan as plans
 from taciturn.training import schedules, terms
@@ -297,15 +297,15 @@ def test_the_closed_set_is_what_plans_have() -> None:
 
     assert {
         each.__name__: names(each) for each in (terms.Shuffle, terms.Poisson, terms.PoissonKinds, terms.UserEntity)
-    } == (planned.SAMPLERS)
+    } == (plan_fields.SAMPLERS)
     rules = (terms.Plain, terms.ClipNoise, terms.SelectiveState, terms.Residual, terms.LocalUpdates)
-    assert {each.__name__: names(each) for each in rules} == planned.RULES
-    assert names(schedules.Optimiser) == planned.PARTS["optimiser"]
-    assert names(terms.Fill) == planned.PARTS["fill"]
-    assert names(plans.Model) == planned.PARTS["model"]
+    assert {each.__name__: names(each) for each in rules} == plan_fields.RULES
+    assert names(schedules.Optimiser) == plan_fields.PARTS["optimiser"]
+    assert names(terms.Fill) == plan_fields.PARTS["fill"]
+    assert names(plans.Model) == plan_fields.PARTS["model"]
     rule, sampler = terms.ClipNoise(1.0, 2.0), terms.Poisson(0.1)
     phase = phases.Phase("private", ("private",), 9, sampler, rule, 3, schedules.Optimiser(), rows=(1, 2))
-    planned.checked(plans.Plan("crt", (phase,), 1, plans.Target(1.0, 1e-5), "key").to_json())
+    plan_fields.checked(plans.Plan("crt", (phase,), 1, plans.Target(1.0, 1e-5), "key").to_json())
 
 
 def test_a_certificate_of_an_older_form_says_what_to_do(run: Path) -> None:

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from taciturn.errors import UsageError
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import PoissonGaussian
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import PoissonGaussian
 from taciturn.recipes import registry, rigged_policies
 from taciturn.recipes.cells import Work
 from taciturn.recipes.jft import bench as jft_bench

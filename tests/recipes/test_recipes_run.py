@@ -82,9 +82,9 @@ def test_runs_and_models_of_a_cell_are_gone(figure2: Built, out: Path) -> None:
 
 
 def test_epsilon_on_the_way_counts_the_private_steps_of_all_rounds_so_far() -> None:
-    from taciturn.privacy.accountant import compose
-    from taciturn.privacy.events import PoissonGaussian
-    from taciturn.privacy.theorems import bayesian as theorem
+    from taciturn.privacy.accounting.accountant import compose
+    from taciturn.privacy.accounting.events import PoissonGaussian
+    from taciturn.privacy.guarantees.theorems import bayesian as theorem
 
     event = PoissonGaussian(0.2, 1.0)
     noised = {"noise_multiplier": event.noise_multiplier, "rate": event.rate}

@@ -12,9 +12,9 @@ import fft_oracle
 import pytest
 from scipy.special import ndtr
 
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.events import KindsGaussian, PoissonGaussian
-from taciturn.privacy.units import Exchange, Units
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import KindsGaussian, PoissonGaussian
+from taciturn.privacy.accounting.user_entity import Exchange, Units
 
 CASES: list[dict[str, Any]] = json.loads((Path(__file__).parent / "own_vectors.json").read_text())["cases"]
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.calibrate import noise_multiplier
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.theorems import (
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.calibrate import noise_multiplier
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.accounting.user_entity import TwoLevel, deletion_epsilon
+from taciturn.privacy.guarantees.theorems import (
     averaged,
     bayesian,
     bayesian_simple,
@@ -19,7 +20,6 @@ from taciturn.privacy.theorems import (
     group_blackbox_epsilon,
     recall_bound,
 )
-from taciturn.privacy.units import TwoLevel, deletion_epsilon
 
 FILE = Path(__file__).resolve().parents[3] / "shared" / "vectors" / "accounting.json"
 KINDS = (

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 
 from taciturn.mechanisms.registry import guarantees
-from taciturn.privacy.certificate import issue
-from taciturn.privacy.events import Event, KindsGaussian, NonPrivate, PoissonGaussian, SelectiveGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.accounting.events import Event, KindsGaussian, NonPrivate, PoissonGaussian, SelectiveGaussian
+from taciturn.privacy.certificates.certificate import issue
+from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.reporting.content import collect
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.html import page

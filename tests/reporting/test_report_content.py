@@ -15,9 +15,9 @@ import pytest
 from leaks import told
 from taciturn.auditing.bounds import clopper_pearson
 from taciturn.errors import DataError
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.claims import spent
-from taciturn.privacy.theorems import bayesian, recall_bound
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.guarantees.claims import spent
+from taciturn.privacy.guarantees.theorems import bayesian, recall_bound
 from taciturn.reporting import RunView, data, render
 from taciturn.reporting.content import plain
 from taciturn.reporting.formats import FORMATTERS

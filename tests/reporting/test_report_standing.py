@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from taciturn.auditing.finding import Finding
 from taciturn.mechanisms.registry import guarantees
-from taciturn.privacy.certificate import issue
-from taciturn.privacy.guarantee import Guarantee, Status
+from taciturn.privacy.certificates.certificate import issue
+from taciturn.privacy.guarantees.guarantee import Guarantee, Status
 from taciturn.reporting import RunView, card, data, render
 from taciturn.reporting.sections.headline import Standing, headline, standing
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from taciturn.errors import DataError
-from taciturn.privacy.history import RUNS, Line, append, read
+from taciturn.privacy.certificates.history import RUNS, Line, append, read
 from taciturn.screening import policy, screen, store
 from taciturn.text.readers import Corpus
 

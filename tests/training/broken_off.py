@@ -14,7 +14,7 @@ from tiny import plan, private, python, run
 
 from processes import ended
 from taciturn.errors import Interrupted
-from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.training import engine, repeat
 from taciturn.training.metrics import Progress
 from taciturn.training.plan import Plan

@@ -14,8 +14,8 @@ from tiny import DATA, SGD, TOKENIZER, VALID, model, plan, private, public, run,
 
 from taciturn.errors import DataError, UsageError
 from taciturn.models.tokens import Tokens, encode_all, mask_id
-from taciturn.privacy.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.text.document import MASK
 from taciturn.training import metrics
 from taciturn.training.engine import Options, fit

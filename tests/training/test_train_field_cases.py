@@ -20,11 +20,11 @@ from taciturn.mechanisms.cost import against_target, planned_epsilon, running, s
 from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.run import make_plan, train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.certificate import issue
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.rounded import up
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.accounting.rounding import up
+from taciturn.privacy.certificates.certificate import issue
+from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.screening.screened import ScreenedCorpus

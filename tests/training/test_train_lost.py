@@ -14,8 +14,8 @@ from broken_off import KEPT, NOISY, P, crash, elsewhere, lines, lost, rows
 from many import CASES, finish, group, together
 from tiny import VALID, plan, private, public, run
 
-from taciturn.privacy.ledger import Ledger
-from taciturn.privacy.lines import Entry, Mark, entries
+from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.privacy.certificates.ledger_lines import Entry, Mark, entries
 from taciturn.training import checkpoint, engine
 from taciturn.training.engine import Options
 from taciturn.training.noise import SecretSource

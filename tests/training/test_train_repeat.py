@@ -17,7 +17,7 @@ from tiny import model, plan, private, public, run, weights
 
 from taciturn.errors import DataError, MismatchError
 from taciturn.persample.isolated import float32_products
-from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.training import checkpoint, engine, releases, repeat
 from taciturn.training.engine import Options
 from taciturn.training.metrics import Progress

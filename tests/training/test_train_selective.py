@@ -24,7 +24,7 @@ from taciturn.models.lora import Lora, add
 from taciturn.models.sensitive import Sensitive, encode_sensitive
 from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
 from taciturn.persample.sums import Sums
-from taciturn.privacy.events import SelectiveGaussian
+from taciturn.privacy.accounting.events import SelectiveGaussian
 from taciturn.text.document import MASK
 from taciturn.training.noise import SecretSource
 from taciturn.training.phase import Phase

@@ -13,12 +13,19 @@ from math import isclose
 from taciturn.auditing.finding import Finding
 from taciturn.auditing.noise import MOST, Family, SelectiveSteps, Steps, noise_upper
 from taciturn.auditing.onerun import OneRun
-from taciturn.privacy.certificate import Certificate
-from taciturn.privacy.events import Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation, SelectiveGaussian
-from taciturn.privacy.events import from_json as event_from_json
-from taciturn.privacy.guarantee import Guarantee, round_up, to_number
-from taciturn.privacy.held import NARROWED
-from taciturn.privacy.statements import DETECTED, MISSED, RECORD, SECRET
+from taciturn.privacy.accounting.events import (
+    Event,
+    KindsGaussian,
+    NonPrivate,
+    PoissonGaussian,
+    Relation,
+    SelectiveGaussian,
+)
+from taciturn.privacy.accounting.events import from_json as event_from_json
+from taciturn.privacy.certificates.certificate import Certificate
+from taciturn.privacy.guarantees.guarantee import Guarantee, round_up, to_number
+from taciturn.privacy.guarantees.refutation import NARROWED
+from taciturn.privacy.guarantees.statements import DETECTED, MISSED, RECORD, SECRET
 
 EXCEEDED = "the attack's lower bound is above the certificate's ε: the guarantee does not hold"
 UNITS = {

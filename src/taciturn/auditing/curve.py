@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from taciturn.auditing.onerun import OneRun
-from taciturn.privacy.accountant import Profile
+from taciturn.privacy.accounting.accountant import Profile
 
 Floor = Callable[[float], float]
 """g: the least probability, with one coin turned, of an event of this probability. Convex, increasing, at most x."""

@@ -29,7 +29,7 @@ from taciturn.models.hf import load_model
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
-from taciturn.privacy.certificate import load_json
+from taciturn.privacy.certificates.certificate import load_json
 
 SHARES = (0.25,)
 """The share of the canaries that is guessed on, named before: near the best for noise from a half to twice the clip norm."""

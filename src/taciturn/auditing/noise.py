@@ -14,9 +14,9 @@ import numpy as np
 
 from taciturn.auditing.curve import Curve, curve_of, rejected
 from taciturn.auditing.onerun import OneRun
-from taciturn.privacy.accountant import Profile, compose
-from taciturn.privacy.events import Event, KindsGaussian, PoissonGaussian, Relation, SelectiveGaussian
-from taciturn.privacy.selective import Selective
+from taciturn.privacy.accounting.accountant import Profile, compose
+from taciturn.privacy.accounting.events import Event, KindsGaussian, PoissonGaussian, Relation, SelectiveGaussian
+from taciturn.privacy.accounting.selective import Selective
 
 LEAST, MOST = 2.0**-5, 2.0**7
 """Noise, as a multiple of the ledger's, between which the bound looks."""

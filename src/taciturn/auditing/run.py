@@ -24,9 +24,9 @@ from taciturn.auditing.search import MOST_MINUTES, Notify, Search
 from taciturn.auditing.several import ALPHA, shared
 from taciturn.errors import UsageError, nearest
 from taciturn.models.hf import load_exported
-from taciturn.privacy.certificate import CERTIFICATE, Certificate
-from taciturn.privacy.events import Relation
-from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.accounting.events import Relation
+from taciturn.privacy.certificates.certificate import CERTIFICATE, Certificate
+from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.screening.policies import policy as policy_of
 from taciturn.text.document import Document, Record
 

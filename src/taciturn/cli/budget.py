@@ -102,13 +102,13 @@ def _law(text: str) -> tuple[Any, list[float]]:
 
     from taciturn.cli.ranges import values
     from taciturn.errors import UsageError
-    from taciturn.privacy import tuning
+    from taciturn.privacy.accounting import selection_law
 
     head, _, means = text.partition(":")
-    name, shape = tuning.law(head)
+    name, shape = selection_law.law(head)
     if not means:
-        raise UsageError(f"--selection {text}: expected {tuning.FORM}")
-    return partial(tuning.made, name, shape), values("--selection", means, float)
+        raise UsageError(f"--selection {text}: expected {selection_law.FORM}")
+    return partial(selection_law.made, name, shape), values("--selection", means, float)
 
 
 def _cost(
@@ -137,8 +137,8 @@ def _cost(
 
 def _print_one(result: dict[str, Any]) -> None:
     from taciturn.cli.show import out
-    from taciturn.privacy.guarantee import round_up
-    from taciturn.privacy.tradeoff import TradeOff
+    from taciturn.privacy.accounting.tradeoff import TradeOff
+    from taciturn.privacy.guarantees.guarantee import round_up
 
     out.print(
         f"ε = {round_up(result['epsilon'], 4)} at δ = {result['delta']:g} ({result['notion']}, {result['relation']}, unit: "

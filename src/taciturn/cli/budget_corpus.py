@@ -11,10 +11,10 @@ from taciturn.errors import DataError
 
 def corpus_budget(corpus: Path, delta: float) -> dict[str, Any]:
     """Runs and totals as plain JSON. Raises DataError if ``corpus`` is no screened corpus or its history is damaged."""
-    from taciturn.privacy import tuning
-    from taciturn.privacy.certificate import load_json
-    from taciturn.privacy.history import added, drawn, read
-    from taciturn.privacy.together import together
+    from taciturn.privacy.accounting import selection_law
+    from taciturn.privacy.certificates.certificate import load_json
+    from taciturn.privacy.certificates.composed_runs import together
+    from taciturn.privacy.certificates.history import added, drawn, read
 
     if not (corpus / "manifest.json").is_file():
         raise DataError(f"'{corpus.name}' is not a screened corpus: it has no manifest.json")
@@ -35,7 +35,7 @@ def corpus_budget(corpus: Path, delta: float) -> dict[str, Any]:
     draw = drawn(corpus)
     if draw is not None:
         kept = len({run.alike for run in runs}) == 1
-        best = together(runs[0].paid, delta, tuning.from_json(draw.drawn)) if kept else []
+        best = together(runs[0].paid, delta, selection_law.from_json(draw.drawn)) if kept else []
         found["selection"] = {**draw.drawn, "runs": draw.runs, "together": [g.to_json() for g in best]}
     counts = load_json(corpus / "manifest.json").get("counts", {})
     if counts.get("gold_spans"):
@@ -46,7 +46,7 @@ def corpus_budget(corpus: Path, delta: float) -> dict[str, Any]:
 def show_corpus(found: dict[str, Any]) -> None:
     """Print what :func:`corpus_budget` found."""
     from taciturn.cli.show import out, table
-    from taciturn.privacy.guarantee import Guarantee, round_up
+    from taciturn.privacy.guarantees.guarantee import Guarantee, round_up
 
     if "selection" in found:
         _show_draw(found["selection"], len(found["runs"]))
@@ -83,10 +83,12 @@ def show_corpus(found: dict[str, Any]) -> None:
 def _show_draw(found: dict[str, Any], made: int) -> None:
     """The number of runs that was drawn, and what the best of them costs."""
     from taciturn.cli.show import out
-    from taciturn.privacy import tuning
-    from taciturn.privacy.guarantee import Guarantee
+    from taciturn.privacy.accounting import selection_law
+    from taciturn.privacy.guarantees.guarantee import Guarantee
 
-    law = tuning.words(tuning.from_json({k: v for k, v in found.items() if k in ("law", "mean", "shape")}))
+    law = selection_law.words(
+        selection_law.from_json({k: v for k, v in found.items() if k in ("law", "mean", "shape")})
+    )
     out.print(
         f"{found['runs']} runs were drawn from {law}, {made} were made; neither number may become known", soft_wrap=True
     )

@@ -10,7 +10,7 @@ CONFIDENCE = 0.95
 def labels(labelled: int, missed: int, delta: float) -> dict[str, Any]:
     """What labels allow, and how many a δ₂ of ``delta`` takes, without a miss and with those there are."""
     from taciturn.errors import UsageError
-    from taciturn.privacy.theorems import labels_needed, recall_bound
+    from taciturn.privacy.guarantees.theorems import labels_needed, recall_bound
 
     if labelled < 0:
         raise UsageError(f"--labelled: expected a number of secrets, found {labelled}")
@@ -28,7 +28,7 @@ def labels(labelled: int, missed: int, delta: float) -> dict[str, Any]:
 
 def print_labels(found: dict[str, Any]) -> None:
     from taciturn.cli.show import out
-    from taciturn.privacy.guarantee import round_up
+    from taciturn.privacy.guarantees.guarantee import round_up
 
     level = f"{100 * found['confidence']:g} %"
     out.print(

@@ -74,7 +74,7 @@ def certify(
         talk.print(f"not for release: {reason}")
     talk.print(f"wrote {run / 'certificate.json'}; anyone can check it: taciturn verify {run / 'certificate.json'}")
     if sign is not None:
-        from taciturn.privacy.signature import sign as write_signature
+        from taciturn.privacy.certificates.signature import sign as write_signature
 
         written = write_signature(run / "certificate.json", sign)
         talk.print(f"wrote {written}; check it with taciturn verify --key {sign}.pub")
@@ -91,11 +91,11 @@ def _without_a_run(schema: bool, new_key: Path | None) -> None:
     from taciturn.cli.show import as_json, talk
 
     if schema:
-        from taciturn.privacy.schema import certificate_schema
+        from taciturn.privacy.certificates.schema import certificate_schema
 
         as_json(certificate_schema())
     if new_key is not None:
-        from taciturn.privacy.signature import new_key as make
+        from taciturn.privacy.certificates.signature import new_key as make
 
         public = make(new_key)
         talk.print(

@@ -59,7 +59,7 @@ def demo(
     from taciturn.cli.show import as_json, out, talk, training
     from taciturn.data.customersim import simulate
     from taciturn.errors import UsageError
-    from taciturn.privacy.evidence import ALLOWED
+    from taciturn.privacy.guarantees.evidence import ALLOWED
     from taciturn.screening.pipeline import screen
     from taciturn.screening.policies import policy
     from taciturn.text.readers import Corpus

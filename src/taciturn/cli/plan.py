@@ -43,7 +43,7 @@ def plan(
     from taciturn.mechanisms.planning import if_chosen, make_plan, promised
     from taciturn.mechanisms.registry import mechanism as mechanism_named
     from taciturn.mechanisms.settings import RunConfig, save_config
-    from taciturn.privacy import tuning
+    from taciturn.privacy.accounting import selection_law
     from taciturn.screening.screened import load
 
     raw: dict[str, Any] = {
@@ -56,7 +56,7 @@ def plan(
         "allow": list(allow),
     }
     config = parse(RunConfig, assign(raw, set_), "plan")
-    runs = None if selection is None else tuning.parse(selection)
+    runs = None if selection is None else selection_law.parse(selection)
     screened = load(corpus)
     made = make_plan(config, screened)
     promises = promised(config, made, screened) if hasattr(mechanism_named(mechanism), "facts") else []
@@ -72,7 +72,7 @@ def plan(
         if promises:
             found["guarantees"] = [each.to_json() for each in promises]
         if chosen is not None and runs is not None:
-            law = tuning.to_json(runs)
+            law = selection_law.to_json(runs)
             found["selection"] = {**law, "drawn": drawn, "guarantees": [each.to_json() for each in chosen]}
         as_json(found)
         return

@@ -10,7 +10,7 @@ from cyclopts import Parameter
 from taciturn.cli.options import Json
 
 if TYPE_CHECKING:
-    from taciturn.privacy.verify import Compared, Mismatch
+    from taciturn.privacy.certificates.verify import Compared, Mismatch
 
 
 def verify(
@@ -35,7 +35,7 @@ def verify(
     from taciturn.cli.show import as_json, out
     from taciturn.errors import UsageError
     from taciturn.mechanisms.registry import examine
-    from taciturn.privacy.verify import mismatches as counted
+    from taciturn.privacy.certificates.verify import mismatches as counted
 
     if not certificate.is_file():
         raise UsageError(f"{certificate}: no such certificate; taciturn certify RUN writes one")
@@ -80,8 +80,8 @@ _MARKS = {"checked": "✓", "absent": "–", "differs": "✗"}
 def _signature(certificate: Path, key: Path | None) -> tuple[Compared, list[Mismatch]]:
     """Whether it is signed, by which key, and whether that was checked."""
     from taciturn.errors import DataError
-    from taciturn.privacy.signature import check, signed_by
-    from taciturn.privacy.verify import Compared, Mismatch
+    from taciturn.privacy.certificates.signature import check, signed_by
+    from taciturn.privacy.certificates.verify import Compared, Mismatch
 
     try:
         signer = signed_by(certificate)

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 from taciturn.errors import GuaranteeError, UsageError
 
 if TYPE_CHECKING:
-    from taciturn.privacy.accountant import Profile
-    from taciturn.privacy.events import Relation
-    from taciturn.privacy.selection import Runs
-    from taciturn.privacy.tradeoff import TradeOff
+    from taciturn.privacy.accounting.accountant import Profile
+    from taciturn.privacy.accounting.events import Relation
+    from taciturn.privacy.accounting.private_selection import Runs
+    from taciturn.privacy.accounting.tradeoff import TradeOff
 
 Values = Mapping[str, Sequence[Any]]
 """The values of each parameter: sigma or epsilon (a target), rate, steps, delta, group, gamma (may be left out), runs (the
@@ -37,10 +37,10 @@ def cell(at: Mapping[str, Any], relation: Relation, delta2: float, law: Law | No
 
     Raises UsageError for values that no plan has, GuaranteeError for a target that no noise reaches.
     """
-    from taciturn.privacy.accountant import accountant_name, compose
-    from taciturn.privacy.calibrate import noise_multiplier
-    from taciturn.privacy.events import PoissonGaussian
-    from taciturn.privacy.theorems import group as group_bound
+    from taciturn.privacy.accounting.accountant import accountant_name, compose
+    from taciturn.privacy.accounting.calibrate import noise_multiplier
+    from taciturn.privacy.accounting.events import PoissonGaussian
+    from taciturn.privacy.guarantees.theorems import group as group_bound
 
     rate, steps, delta, k = at["rate"], at["steps"], at["delta"], at.get("group", 1)
     runs = None if law is None else law(at["runs"])
@@ -76,9 +76,9 @@ def cell(at: Mapping[str, Any], relation: Relation, delta2: float, law: Law | No
 
 def attacks(one: Mapping[str, Any]) -> TradeOff:
     """What any attack can do at one such combination, of what its ε is about."""
-    from taciturn.privacy.accountant import compose
-    from taciturn.privacy.events import PoissonGaussian
-    from taciturn.privacy.tradeoff import TradeOff
+    from taciturn.privacy.accounting.accountant import compose
+    from taciturn.privacy.accounting.events import PoissonGaussian
+    from taciturn.privacy.accounting.tradeoff import TradeOff
 
     profile = compose({PoissonGaussian(one["rate"], one["sigma"]): one["steps"]}, one["relation"], one["group"])
     return TradeOff.of(profile.curve(one["delta"]), one["epsilon"], one["delta"])
@@ -86,12 +86,12 @@ def attacks(one: Mapping[str, Any]) -> TradeOff:
 
 def _chosen(profile: Profile, runs: Runs, single: Mapping[str, Any]) -> dict[str, Any]:
     """What the best of a random number of such runs costs."""
-    from taciturn.privacy import tuning
-    from taciturn.privacy.selection import select
+    from taciturn.privacy.accounting import selection_law
+    from taciturn.privacy.accounting.private_selection import select
 
     found = select(profile, runs, single["delta"]).guarantee(single["notion"], single["unit"])
     return {
-        **tuning.to_json(runs),
+        **selection_law.to_json(runs),
         "epsilon": found.epsilon,
         "single": found.detail["single_run_epsilon"],
         **{name: single[name] for name in ("notion", "unit", "relation", "delta")},
@@ -103,10 +103,10 @@ def _chosen(profile: Profile, runs: Runs, single: Mapping[str, Any]) -> dict[str
 
 def _sigma_if_chosen(target: float, delta: float, rate: float, steps: int, relation: Relation, runs: Runs) -> float:
     """The smallest σ, to 1e-3, at which the run that is chosen keeps the target."""
-    from taciturn.privacy.accountant import compose
-    from taciturn.privacy.events import PoissonGaussian
-    from taciturn.privacy.selection import select
-    from taciturn.privacy.units import noise_for
+    from taciturn.privacy.accounting.accountant import compose
+    from taciturn.privacy.accounting.events import PoissonGaussian
+    from taciturn.privacy.accounting.private_selection import select
+    from taciturn.privacy.accounting.user_entity import noise_for
 
     return noise_for(
         target, lambda sigma: select(compose({PoissonGaussian(rate, sigma): steps}, relation), runs, delta).epsilon
@@ -114,7 +114,7 @@ def _sigma_if_chosen(target: float, delta: float, rate: float, steps: int, relat
 
 
 def _bayesian(profile: Any, gamma: float, delta2: float, delta: float, relation: Relation) -> dict[str, Any]:
-    from taciturn.privacy.theorems import bayesian
+    from taciturn.privacy.guarantees.theorems import bayesian
 
     if relation != "substitution":
         raise UsageError("--gamma is of confidentiality, whose neighbours are by substitution: leave --relation out")
@@ -256,6 +256,6 @@ def _plain(given: float) -> str:
 
 
 def _cost(found: float | None) -> str:
-    from taciturn.privacy.guarantee import round_up
+    from taciturn.privacy.guarantees.guarantee import round_up
 
     return "–" if found is None else round_up(found, 4)

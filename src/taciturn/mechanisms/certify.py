@@ -14,8 +14,8 @@ from taciturn.mechanisms.lock import reading
 from taciturn.mechanisms.recall_evidence import DEFAULT_CONFIDENCE, measured, read_recall
 from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.run import Run
-from taciturn.privacy.certificate import Certificate, issue, load_json
-from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.certificates.certificate import Certificate, issue, load_json
+from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.screening.manifest import Manifest
 from taciturn.screening.screened import MANIFEST, Part, ScreenedCorpus, load
 from taciturn.text.atomic import write_text

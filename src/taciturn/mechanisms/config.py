@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from taciturn.errors import UsageError, nearest
-from taciturn.privacy.calibrate import noise_multiplier as calibrated
+from taciturn.privacy.accounting.calibrate import noise_multiplier as calibrated
 from taciturn.training.plan import Target
 from taciturn.training.schedules import Optimiser
 from taciturn.training.terms import ClipNoise

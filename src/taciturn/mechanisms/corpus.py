@@ -10,7 +10,7 @@ import numpy as np
 
 from taciturn.errors import DataError
 from taciturn.mechanisms.settings import TrainConfig
-from taciturn.privacy.events import Part
+from taciturn.privacy.accounting.events import Part
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import MASK, Record
 from taciturn.text.readers import read

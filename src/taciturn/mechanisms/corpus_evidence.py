@@ -9,7 +9,7 @@ from typing import Any
 from taciturn.errors import UsageError
 from taciturn.mechanisms.refusals import DEFAULT_DELTA, dubious, protected
 from taciturn.mechanisms.settings import TrainConfig
-from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.screening.describe import CLEANED
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.readers import read

@@ -1,4 +1,4 @@
-"""A screened corpus remembers the runs made on it (privacy/history.py); training never fails because it cannot."""
+"""A screened corpus remembers the runs made on it (privacy/certificates/history.py); training never fails because it cannot."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from taciturn.errors import DataError, GuaranteeError, TaciturnError, UsageError
-from taciturn.privacy import tuning
-from taciturn.privacy.claims import Phases
-from taciturn.privacy.claims import added as merged
-from taciturn.privacy.events import NonPrivate
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.exported import LEDGER
-from taciturn.privacy.files import load_json
-from taciturn.privacy.history import RUNS, Drawn, Line, added, append, drawn, lines_of, read
-from taciturn.privacy.ledger import GENESIS, Ledger
-from taciturn.privacy.lines import digest_after
-from taciturn.privacy.selection import Runs
+from taciturn.privacy.accounting import selection_law
+from taciturn.privacy.accounting.events import NonPrivate
+from taciturn.privacy.accounting.private_selection import Runs
+from taciturn.privacy.certificates.digests import load_json
+from taciturn.privacy.certificates.exported_model import LEDGER
+from taciturn.privacy.certificates.history import RUNS, Drawn, Line, added, append, drawn, lines_of, read
+from taciturn.privacy.certificates.ledger import GENESIS, Ledger
+from taciturn.privacy.certificates.ledger_lines import digest_after
+from taciturn.privacy.guarantees.claims import Phases
+from taciturn.privacy.guarantees.claims import added as merged
+from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.training.plan import Plan
 
 if TYPE_CHECKING:
@@ -147,8 +147,8 @@ def number_of_runs(corpus: Path, runs: Runs) -> int:
     """
     before = drawn(corpus)
     if before is not None:
-        if before.drawn != tuning.to_json(runs):
-            law = tuning.words(tuning.from_json(before.drawn))
+        if before.drawn != selection_law.to_json(runs):
+            law = selection_law.words(selection_law.from_json(before.drawn))
             raise UsageError(f"the number of runs on this corpus was drawn from {law} already; name that law")
         return before.runs
     if made := len(read(corpus)):
@@ -157,7 +157,9 @@ def number_of_runs(corpus: Path, runs: Runs) -> int:
             "is what `taciturn budget --corpus` says"
         )
     found = Drawn(
-        drawn=tuning.to_json(runs), runs=tuning.draw(runs), date=datetime.now(UTC).isoformat(timespec="seconds")
+        drawn=selection_law.to_json(runs),
+        runs=selection_law.draw(runs),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
     )
     append(corpus, found)
     return found.runs

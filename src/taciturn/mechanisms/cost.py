@@ -9,13 +9,13 @@ from math import isinf
 from types import MappingProxyType
 
 from taciturn.mechanisms.signal import doubts
-from taciturn.privacy.calibrate import SMALLEST
-from taciturn.privacy.claims import cost
-from taciturn.privacy.claims import spent as spent_by
-from taciturn.privacy.events import Event, NonPrivate, Relation
-from taciturn.privacy.guarantee import round_up
-from taciturn.privacy.rounded import up
-from taciturn.privacy.tradeoff import TradeOff
+from taciturn.privacy.accounting.calibrate import SMALLEST
+from taciturn.privacy.accounting.events import Event, NonPrivate, Relation
+from taciturn.privacy.accounting.rounding import up
+from taciturn.privacy.accounting.tradeoff import TradeOff
+from taciturn.privacy.guarantees.claims import cost
+from taciturn.privacy.guarantees.claims import spent as spent_by
+from taciturn.privacy.guarantees.guarantee import round_up
 from taciturn.training.plan import Plan
 from taciturn.training.terms import SelectiveState
 

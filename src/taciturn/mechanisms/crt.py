@@ -12,11 +12,17 @@ from typing import Literal
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
-from taciturn.privacy.claims import Phases, merged
-from taciturn.privacy.events import Part
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import PRIVATE_RECORD, RECORD, confidentiality, no_record_privacy, record_privacy
+from taciturn.privacy.accounting.events import Part
+from taciturn.privacy.guarantees.claims import Phases, merged
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.statements import (
+    PRIVATE_RECORD,
+    RECORD,
+    confidentiality,
+    no_record_privacy,
+    record_privacy,
+)
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.plan import Plan, Target

@@ -14,11 +14,11 @@ from pydantic import Field
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
 from taciturn.mechanisms.corpus import residual_units
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.claims import Phases, merged
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import (
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.guarantees.claims import Phases, merged
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.statements import (
     COVERED,
     NOISED,
     PRIVATE_RECORD,

@@ -7,10 +7,10 @@ from typing import Literal
 
 from taciturn.mechanisms import user_dp
 from taciturn.mechanisms.config import PrivateSteps
-from taciturn.privacy.claims import Phases, merged
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import RECORD, confidentiality, record_privacy
+from taciturn.privacy.guarantees.claims import Phases, merged
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.statements import RECORD, confidentiality, record_privacy
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
 from taciturn.training.plan import Plan, Target

@@ -16,13 +16,14 @@ from pydantic import Field, model_validator
 from taciturn.errors import UsageError
 from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict, existing
 from taciturn.mechanisms.corpus import rows_with_ids, share_of
-from taciturn.privacy.accountant import Profile, accountant_name, compose
-from taciturn.privacy.claims import Phases, added, merged
-from taciturn.privacy.curves import averaged_curve
-from taciturn.privacy.events import Event, NonPrivate, Part, PoissonGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Assumption, Guarantee
-from taciturn.privacy.statements import (
+from taciturn.privacy.accounting.accountant import Profile, accountant_name, compose
+from taciturn.privacy.accounting.averaged_curves import averaged_curve
+from taciturn.privacy.accounting.events import Event, NonPrivate, Part, PoissonGaussian
+from taciturn.privacy.accounting.tradeoff import Curve
+from taciturn.privacy.guarantees.claims import Phases, added, merged
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Assumption, Guarantee
+from taciturn.privacy.guarantees.statements import (
     COVERED,
     DETECTED,
     DRAWN_SECRET,
@@ -43,8 +44,7 @@ from taciturn.privacy.statements import (
     record_privacy,
     settle,
 )
-from taciturn.privacy.theorems import averaged, recall_bound
-from taciturn.privacy.tradeoff import Curve
+from taciturn.privacy.guarantees.theorems import averaged, recall_bound
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.plan import Plan, Target

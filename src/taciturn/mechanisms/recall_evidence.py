@@ -9,7 +9,7 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError, MismatchError, UsageError
-from taciturn.privacy.evidence import Evidence
+from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.screening.claims import FORMAT
 from taciturn.screening.manifest import Manifest
 

@@ -6,10 +6,20 @@ from collections.abc import Iterator
 from typing import Literal
 
 from taciturn.mechanisms import sgd
-from taciturn.privacy.claims import Phases
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import DETECTED, LOCAL, MISSED, STABLE, alignment, miss_rates, nothing, nowhere, settle
+from taciturn.privacy.guarantees.claims import Phases
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.statements import (
+    DETECTED,
+    LOCAL,
+    MISSED,
+    STABLE,
+    alignment,
+    miss_rates,
+    nothing,
+    nowhere,
+    settle,
+)
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.plan import Plan, Target
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from taciturn.errors import UsageError
 from taciturn.mechanisms.signal import hopeless
-from taciturn.privacy.evidence import Allow
+from taciturn.privacy.guarantees.evidence import Allow
 from taciturn.training.plan import Plan
 
 DEFAULT_DELTA = 1e-5

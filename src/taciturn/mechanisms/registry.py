@@ -8,11 +8,11 @@ from typing import Any
 
 from taciturn.errors import UsageError, nearest
 from taciturn.mechanisms import MECHANISMS
-from taciturn.privacy import verify as recompute
-from taciturn.privacy.claims import Phases
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.held import held
+from taciturn.privacy.certificates import verify as recompute
+from taciturn.privacy.guarantees.claims import Phases
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.refutation import held
 
 
 def mechanism(name: str) -> Any:

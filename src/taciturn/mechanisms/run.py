@@ -27,8 +27,8 @@ from taciturn.mechanisms.lock import training
 from taciturn.mechanisms.planning import evidence_of, make_plan, within_target
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import RunConfig, load_config, save_config
-from taciturn.privacy.certificate import LEDGER
-from taciturn.privacy.lines import ended
+from taciturn.privacy.certificates.certificate import LEDGER
+from taciturn.privacy.certificates.ledger_lines import ended
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.screening.screened import load as load_screened
 from taciturn.text.atomic import write_bytes, write_text

@@ -13,12 +13,12 @@ from pydantic import Field
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import OptimiserConfig, Strict
-from taciturn.privacy.claims import Phases, cost, merged
-from taciturn.privacy.events import SelectiveGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.selective import Selective, balanced, calibrated
-from taciturn.privacy.statements import (
+from taciturn.privacy.accounting.events import SelectiveGaussian
+from taciturn.privacy.accounting.selective import Selective, balanced, calibrated
+from taciturn.privacy.guarantees.claims import Phases, cost, merged
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.statements import (
     DETECTED,
     MISSED,
     NOISED,
@@ -91,7 +91,7 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
 
 
 def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
-    """Every noise composed, the record's coin given away (`privacy/selective.py`); nothing where the policy does not see."""
+    """Every noise composed, the record's coin given away (`privacy/accounting/selective.py`); nothing where the policy does not see."""
     counts = merged(phases)
     single = cost(counts, "substitution")
     epsilon = math.inf if single is None else single.epsilon(evidence.delta)

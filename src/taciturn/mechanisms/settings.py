@@ -14,7 +14,7 @@ from taciturn.mechanisms.config import Strict, existing, parse
 from taciturn.mechanisms.registry import mechanism
 from taciturn.models.lora import ALL, Lora
 from taciturn.models.prompt import Prompt
-from taciturn.privacy.evidence import Allow
+from taciturn.privacy.guarantees.evidence import Allow
 from taciturn.text.atomic import write_text
 from taciturn.training.plan import Model
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from taciturn.mechanisms.config import PublicSteps
-from taciturn.privacy.claims import Phases
-from taciturn.privacy.events import Part
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import SECRET, nothing
+from taciturn.privacy.accounting.events import Part
+from taciturn.privacy.guarantees.claims import Phases
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.statements import SECRET, nothing
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.plan import Plan, Target

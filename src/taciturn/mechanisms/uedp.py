@@ -18,15 +18,15 @@ from pydantic import Field
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import OptimiserConfig, Strict
 from taciturn.mechanisms.corpus import mentions_in
-from taciturn.privacy.accountant import compose
-from taciturn.privacy.claims import Phases, law, merged
-from taciturn.privacy.events import TwoLevelGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import NOISED, UNITS, by_units, nowhere, settle
-from taciturn.privacy.theorems import largest_group
-from taciturn.privacy.units import TwoLevel, noise_for
-from taciturn.privacy.units import Units as Curve
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import TwoLevelGaussian
+from taciturn.privacy.accounting.user_entity import TwoLevel, noise_for
+from taciturn.privacy.accounting.user_entity import Units as Curve
+from taciturn.privacy.guarantees.claims import Phases, law, merged
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.statements import NOISED, UNITS, by_units, nowhere, settle
+from taciturn.privacy.guarantees.theorems import largest_group
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.grouping import Caps, by_user_entity, capped, kinds, row_keys
 from taciturn.training.phase import Phase

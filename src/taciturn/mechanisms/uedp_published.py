@@ -18,13 +18,13 @@ from taciturn.errors import UsageError
 from taciturn.mechanisms.config import OptimiserConfig, Strict
 from taciturn.mechanisms.corpus import mentions_in
 from taciturn.mechanisms.user_dp import Local
-from taciturn.privacy.accountant import accountant_name
-from taciturn.privacy.claims import Phases, merged
-from taciturn.privacy.events import PoissonGaussian
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.published import exchanged, published_bound, published_claim
-from taciturn.privacy.statements import NOISED, UNITS, settle
+from taciturn.privacy.accounting.accountant import accountant_name
+from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.guarantees.claims import Phases, merged
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.published_uedp import exchanged, published_bound, published_claim
+from taciturn.privacy.guarantees.statements import NOISED, UNITS, settle
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
 from taciturn.training.plan import Plan, Target

@@ -16,11 +16,11 @@ from pydantic import Field
 from taciturn.errors import UsageError
 from taciturn.mechanisms.config import PrivateSteps, Strict
 from taciturn.mechanisms.corpus import mentions_in
-from taciturn.privacy.claims import Phases, merged
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.statements import by_units
-from taciturn.privacy.units import noise_for, user_profile
+from taciturn.privacy.accounting.user_entity import noise_for, user_profile
+from taciturn.privacy.guarantees.claims import Phases, merged
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.statements import by_units
 from taciturn.screening.screened import ScreenedCorpus
 from taciturn.training.grouping import by_user
 from taciturn.training.phase import Phase

@@ -15,8 +15,8 @@ from taciturn.auditing.finding import Finding
 from taciturn.auditing.finding import load as load_findings
 from taciturn.mechanisms.planning import make_plan
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.certificate import CERTIFICATE, Certificate
-from taciturn.privacy.evidence import Allow
+from taciturn.privacy.certificates.certificate import CERTIFICATE, Certificate
+from taciturn.privacy.guarantees.evidence import Allow
 from taciturn.project.done_steps import State, key_of
 from taciturn.project.settings import Project
 from taciturn.project.split import Texts, texts

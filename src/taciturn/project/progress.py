@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from taciturn.privacy.history import RUNS
+from taciturn.privacy.certificates.history import RUNS
 from taciturn.text.atomic import write_bytes
 
 

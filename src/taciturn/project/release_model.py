@@ -13,8 +13,8 @@ from taciturn.errors import DataError
 from taciturn.mechanisms import certify as certifying
 from taciturn.mechanisms.corpus_evidence import unsure_validation
 from taciturn.mechanisms.cost import against_target
-from taciturn.privacy.certificate import CERTIFICATE
-from taciturn.privacy.history import RUNS
+from taciturn.privacy.certificates.certificate import CERTIFICATE
+from taciturn.privacy.certificates.history import RUNS
 from taciturn.project.attack import attack, canary_groups
 from taciturn.project.context import Shared
 from taciturn.project.done_steps import file_key, key_of

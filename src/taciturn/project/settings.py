@@ -14,7 +14,7 @@ from taciturn.errors import UsageError
 from taciturn.mechanisms.config import Strict, existing, parse
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import ModelConfig, RunConfig, SeedsConfig, TrainConfig
-from taciturn.privacy.evidence import Allow
+from taciturn.privacy.guarantees.evidence import Allow
 from taciturn.screening.clean import MOST, Clean
 from taciturn.screening.dedup import Scope
 from taciturn.screening.options import Order

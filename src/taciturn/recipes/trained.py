@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from taciturn.privacy.evidence import ALLOWED
+from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.recipes.cells import Row, Work
 
 if TYPE_CHECKING:

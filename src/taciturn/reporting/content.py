@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from taciturn.privacy.guarantee import to_number
+from taciturn.privacy.guarantees.guarantee import to_number
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.sections import attacks, flow, protected, provenance, recall, signoff, summary
 from taciturn.reporting.sections.costs import budget

@@ -14,7 +14,7 @@ from taciturn.errors import DataError, TaciturnError
 from taciturn.mechanisms.lock import reading
 from taciturn.mechanisms.run import Run
 from taciturn.models.hf import load_adapted, load_exported, task_of
-from taciturn.privacy.exported import COPIED
+from taciturn.privacy.certificates.exported_model import COPIED
 from taciturn.reporting import card
 from taciturn.reporting.finished_run import RunView
 

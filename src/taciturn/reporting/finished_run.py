@@ -16,9 +16,9 @@ from typing import Any
 from taciturn.auditing import finding as findings_file
 from taciturn.auditing.finding import Finding
 from taciturn.errors import DataError
-from taciturn.privacy.events import Event
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.accounting.events import Event
+from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.reporting.run_files import json_lines, json_object, plan_of
 
 Json = Mapping[str, Any]

@@ -25,7 +25,7 @@ import torch
 from torch import nn
 
 from taciturn.errors import DataError, MismatchError
-from taciturn.privacy.ledger import GENESIS
+from taciturn.privacy.certificates.ledger import GENESIS
 from taciturn.training import optim
 from taciturn.training.average import Average
 from taciturn.training.movement import fingerprint

@@ -17,8 +17,8 @@ from taciturn.errors import DataError, Interrupted, UsageError
 from taciturn.models.held_out import HeldOut, Utility
 from taciturn.models.precision import autocast_type
 from taciturn.models.tokens import Tokens, mask_id
-from taciturn.privacy.events import Event
-from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.accounting.events import Event
+from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.training import checkpoint, optim
 from taciturn.training.check import assured
 from taciturn.training.checkpoint import Position, State, room_on_disk

@@ -11,7 +11,7 @@ from math import ceil, prod
 from typing import Literal
 
 from taciturn.errors import UsageError
-from taciturn.privacy.events import (
+from taciturn.privacy.accounting.events import (
     Event,
     KindsGaussian,
     NonPrivate,

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from taciturn.errors import UsageError
 from taciturn.models.lora import Lora
-from taciturn.privacy.events import Event, Part, Relation
+from taciturn.privacy.accounting.events import Event, Part, Relation
 from taciturn.training.phase import Phase
 
 

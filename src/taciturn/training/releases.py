@@ -14,8 +14,8 @@ from pathlib import Path
 from types import TracebackType
 
 from taciturn.errors import DataError
-from taciturn.privacy.events import Event
-from taciturn.privacy.ledger import Ledger
+from taciturn.privacy.accounting.events import Event
+from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.training import repeat
 from taciturn.training.checkpoint import Position, State
 from taciturn.training.noise import SecretSource

@@ -14,7 +14,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from taciturn.privacy.evidence import ALLOWED
+from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.crt.measures import attacks, bayesian, noise
 from taciturn.recipes.crt.sizes import CANARIES, COPIES, DELTA, EPSILON, FULL, QUICK, ROWS, SMOKE, Setting

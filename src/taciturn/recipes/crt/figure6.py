@@ -57,10 +57,10 @@ def run(inputs: Inputs, work: Work) -> Results:
 
 
 def _curves(target: float, gammas: tuple[float, ...], rate: float, steps: int) -> dict[str, Any]:
-    from taciturn.privacy.accountant import compose
-    from taciturn.privacy.events import PoissonGaussian
-    from taciturn.privacy.published_crt import figure6, published_noise
-    from taciturn.privacy.theorems import bayesian, bayesian_simple
+    from taciturn.privacy.accounting.accountant import compose
+    from taciturn.privacy.accounting.events import PoissonGaussian
+    from taciturn.privacy.guarantees.published_crt import figure6, published_noise
+    from taciturn.privacy.guarantees.theorems import bayesian, bayesian_simple
 
     sigma = published_noise(target, rate, steps, DELTA)
     profiles = {r: compose({PoissonGaussian(rate, sigma): steps}, r) for r in ("substitution", "add-remove")}

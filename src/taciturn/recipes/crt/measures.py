@@ -25,11 +25,11 @@ def bayesian(plan: Mapping[str, Any], points: Sequence[Row], gamma: float | None
     Returns holds, published: one ε a point, of the private steps until then. Empty for rows without such a statement
     (redaction: 0; S-DP: ∞, since what π misses is trained on without noise).
     """
-    from taciturn.privacy.accountant import compose
-    from taciturn.privacy.events import PoissonGaussian
-    from taciturn.privacy.published_crt import published_epsilon
-    from taciturn.privacy.theorems import bayesian as theorem
-    from taciturn.privacy.theorems import bayesian_simple
+    from taciturn.privacy.accounting.accountant import compose
+    from taciturn.privacy.accounting.events import PoissonGaussian
+    from taciturn.privacy.guarantees.published_crt import published_epsilon
+    from taciturn.privacy.guarantees.theorems import bayesian as theorem
+    from taciturn.privacy.guarantees.theorems import bayesian_simple
 
     if plan["mechanism"] not in ("dpsgd", "crt"):
         return {}

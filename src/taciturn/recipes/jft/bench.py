@@ -181,8 +181,8 @@ def chosen(names: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
 
 def published(rate: float, sigma: float, steps: int, delta: float) -> float:
     """ε that the paper's accounting gives: exact, by add and remove."""
-    from taciturn.privacy.accountant import compose
-    from taciturn.privacy.events import PoissonGaussian
+    from taciturn.privacy.accounting.accountant import compose
+    from taciturn.privacy.accounting.events import PoissonGaussian
 
     return compose({PoissonGaussian(rate, sigma): steps}, "add-remove").epsilon(delta)
 

@@ -56,7 +56,7 @@ RECIPE = Recipe(
 
 def run(inputs: Inputs, work: Work) -> Results:
     """Light rows of one task (six in full), and the published first phases."""
-    from taciturn.privacy.published_jft import PUBLISHED
+    from taciturn.privacy.guarantees.published_jft import PUBLISHED
 
     names = chosen(
         inputs.pick(("wikitext2",), ("wikitext2",), ("mnli", "qqp", "qnli", "sst2", "wikitext2", "abcd")), inputs
@@ -138,9 +138,9 @@ def _light(bench: Bench, name: str, m: float) -> Row:
 def light_noise(rate: float, steps: int, m: float, delta: float) -> Row:
     """σ of the second phase (ε = 3 by substitution, less a twentieth), and the smallest σ of the first, to 1 %, at which the
     paper's estimate of both is 3: at p·m, by add and remove (JFT 3.1)."""
-    from taciturn.privacy.accountant import compose
-    from taciturn.privacy.calibrate import noise_multiplier
-    from taciturn.privacy.events import PoissonGaussian
+    from taciturn.privacy.accounting.accountant import compose
+    from taciturn.privacy.accounting.calibrate import noise_multiplier
+    from taciturn.privacy.accounting.events import PoissonGaussian
 
     second = noise_multiplier(0.95 * EPSILON, delta, rate, steps, "substitution")
 
@@ -170,7 +170,7 @@ def _averaged(row: Row) -> Cell:
 
 
 def _cost(run: object, m: float) -> Row:
-    from taciturn.privacy.published_jft import light_noise as published
+    from taciturn.privacy.guarantees.published_jft import light_noise as published
 
     claim = published(run, m)  # type: ignore[arg-type]
     return {"exact": claim.exact, "renyi": claim.renyi, "missed": claim.missed, "missed renyi": claim.missed_renyi}

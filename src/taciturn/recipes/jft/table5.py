@@ -86,9 +86,9 @@ def _cell(work: Work, task: str, records: int, batch: int, epochs: int) -> Row:
 
 def noise(rate: float, steps: int, delta: float) -> Row:
     """σ for ε = 3 by both relations, and what the add-remove one costs by substitution."""
-    from taciturn.privacy.accountant import compose
-    from taciturn.privacy.calibrate import noise_multiplier
-    from taciturn.privacy.events import PoissonGaussian
+    from taciturn.privacy.accounting.accountant import compose
+    from taciturn.privacy.accounting.calibrate import noise_multiplier
+    from taciturn.privacy.accounting.events import PoissonGaussian
 
     sigma, holds = (noise_multiplier(EPSILON, delta, rate, steps, r) for r in ("add-remove", "substitution"))
     cost = compose({PoissonGaussian(rate, sigma): steps}, "substitution").epsilon(delta)

@@ -55,8 +55,8 @@ def spent(
     mechanism: str, options: Mapping[str, Any], about: Row, sigma: float | None, steps: int
 ) -> tuple[float | None, float | None]:
     """(ε as the paper's accounting claims it, ε that holds) after ``steps``, at δ = 1e-5."""
-    from taciturn.privacy.published import published_bound, published_claim
-    from taciturn.privacy.units import Units
+    from taciturn.privacy.accounting.user_entity import Units
+    from taciturn.privacy.guarantees.published_uedp import published_bound, published_claim
 
     if mechanism == "user_dp":
         assert sigma is not None

@@ -82,8 +82,8 @@ def run(inputs: Inputs, work: Work) -> Results:
 
 def curves(about: Published, steps: tuple[int, ...], holders: tuple[int, ...]) -> Row:
     """ε over ``steps``: as published for three kinds, exactly at the same rates, and what holds."""
-    from taciturn.privacy.published import published_bound, published_claim
-    from taciturn.privacy.units import Units
+    from taciturn.privacy.accounting.user_entity import Units
+    from taciturn.privacy.guarantees.published_uedp import published_bound, published_claim
 
     shares = {"f_E+": (ENTITY_RATE, about.share("All")), "f_E": (ENTITY_RATE, 1.0), "user level": (1.0, 1.0)}
     noise = SCALE * (about.user_rate * about.users + 1)  # Eq. 6 over the divisor, in units of β
@@ -149,7 +149,7 @@ def _holding(names: tuple[str, ...], steps: tuple[int, ...], holders: tuple[int,
 
 
 def _categories() -> Table:
-    from taciturn.privacy.published import published_claim
+    from taciturn.privacy.guarantees.published_uedp import published_claim
 
     sec = PUBLISHED["SEC"]
     rows = tuple(

@@ -9,7 +9,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from taciturn.privacy.tradeoff import TradeOff
+from taciturn.privacy.accounting.tradeoff import TradeOff
 from taciturn.reporting.figures import plots
 from taciturn.reporting.figures.drawing import Line
 from taciturn.reporting.formats import bits, bound, count, general, least, probability, rate

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taciturn.auditing.finding import Finding
-from taciturn.privacy.guarantee import from_number
+from taciturn.privacy.guarantees.guarantee import from_number
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.sections import summary
 

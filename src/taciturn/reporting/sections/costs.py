@@ -10,8 +10,8 @@ from typing import Any
 
 from taciturn.auditing.bounds import clopper_pearson
 from taciturn.errors import DataError
-from taciturn.privacy.evidence import Evidence
-from taciturn.privacy.statements import miss_rates
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.statements import miss_rates
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.sections import curves
 

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.privacy.accountant import Profile, compose
-from taciturn.privacy.claims import Cost, Curved, spent
-from taciturn.privacy.claims import cost as composed
-from taciturn.privacy.events import Event, NonPrivate, Relation, SelectiveGaussian, TwoLevelGaussian
-from taciturn.privacy.theorems import bayesian
-from taciturn.privacy.tradeoff import Curve, TradeOff, gaussian
+from taciturn.privacy.accounting.accountant import Profile, compose
+from taciturn.privacy.accounting.events import Event, NonPrivate, Relation, SelectiveGaussian, TwoLevelGaussian
+from taciturn.privacy.accounting.tradeoff import Curve, TradeOff, gaussian
+from taciturn.privacy.guarantees.claims import Cost, Curved, spent
+from taciturn.privacy.guarantees.claims import cost as composed
+from taciturn.privacy.guarantees.theorems import bayesian
 
 DELTAS = tuple(10.0**-k for k in range(2, 11))
 """1e-2 down to 1e-10."""

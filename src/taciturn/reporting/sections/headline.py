@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from enum import IntEnum
 
 from taciturn.auditing.finding import Finding
-from taciturn.privacy.guarantee import Guarantee
+from taciturn.privacy.guarantees.guarantee import Guarantee
 
 
 class Standing(IntEnum):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from taciturn.privacy.guarantee import EMPTY
+from taciturn.privacy.guarantees.guarantee import EMPTY
 from taciturn.reporting import formats
 from taciturn.reporting.finished_run import RunView
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from taciturn.privacy.guarantee import from_number
+from taciturn.privacy.guarantees.guarantee import from_number
 from taciturn.reporting.finished_run import RunView
 
 Json = Mapping[str, Any]

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from taciturn.auditing.finding import Finding
-from taciturn.privacy.guarantee import Guarantee
-from taciturn.privacy.release import refutations
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.release import refutations
 from taciturn.reporting import formats
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.sections import headline as standing

@@ -1,0 +1,61 @@
+"""Whether a certificate lets its model out: what ``release`` means, and what stands against it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Guarantee, from_number
+from taciturn.privacy.guarantees.statements import MISSED, SECRET
+
+RELEASE = (
+    "true: noise and coins were secret, preparation was as the proofs need it, the target was kept, some statement is "
+    "finite, evidence refutes none, and none about a secret in general, or about one that the policy misses, is empty. "
+    "It does not say that "
+    "nothing can be learned, nor that anything in not_covered is safe. false: reasons says why"
+)
+
+
+def against_release(statements: list[Guarantee], evidence: Evidence) -> list[str]:
+    """What in the run, or in what is promised of it, stands against handing out the model."""
+    reasons = list(evidence.preprocessing)
+    if evidence.seeded_noise:
+        reasons.append("not for release: noise or sampling coins came from a stored seed, so they can be subtracted")
+    if evidence.dial is not None and evidence.dial > 0:
+        reasons.append("an experiment: the policy was made to miss a share of the secrets on purpose")
+    reasons += [f"evidence refutes a condition of what was to be promised: {why}" for why in refutations(statements)]
+    reasons += [why for name, why in _ALLOWED.items() if name in evidence.allowed]
+    if not any(each.status in ("proved", "conditional") and each.finite for each in statements):
+        reasons.append("nothing is guaranteed")
+    if not reasons:  # what is said of every secret, or of those that the policy misses
+        empty = [each for each in statements if each.status == "none" and each.unit in (SECRET, MISSED)]
+        reasons += [f"nothing is guaranteed about {each.unit}: {each.reason}" for each in empty]
+    return reasons
+
+
+_ALLOWED = {
+    "cannot-learn": "the plan was allowed although it cannot learn: that attacks find nothing then shows nothing",
+    "large-delta": "the plan was allowed with a δ that is not below one over the number of units that noise protects",
+}
+
+
+def refutations(statements: Iterable[Guarantee]) -> list[str]:
+    """What evidence says against statements, each once."""
+    return list(dict.fromkeys(each.reason for each in statements if each.status == "refuted"))
+
+
+def over_target(
+    target: Mapping[str, float] | None, relation: str, epsilon: float, others: Mapping[str, Any]
+) -> list[str]:
+    """A target that was not kept, by the run or by choosing it among others."""
+    if not target:
+        return []
+    if epsilon > target["epsilon"]:
+        return ["more was spent than the plan's target"]
+    if others["counted_by"] == "selection":
+        about = [each for each in others["together"] if each["relation"] == relation and each["notion"] != "dp"]
+        if min((from_number(each["epsilon"]) for each in about), default=math.inf) > target["epsilon"]:
+            return ["choosing this run among others spends more than the plan's target, which the run itself keeps"]
+    return []

@@ -1,0 +1,280 @@
+"""Statements that several mechanisms make: pure functions of the ledger's counts and the evidence. Sections refer to
+docs/guarantees.md."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from taciturn.privacy.accounting.accountant import Profile, accountant_name, compose
+from taciturn.privacy.accounting.averaged_curves import bayesian_curve
+from taciturn.privacy.accounting.events import Event, Relation
+from taciturn.privacy.accounting.tradeoff import NOTHING, Curve, TradeOff
+from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.guarantee import Assumption, Guarantee, Notion, Status, round_up
+from taciturn.privacy.guarantees.theorems import bayesian, group, labels_needed, largest_group, recall_bound
+
+Counts = Mapping[Event, int]
+
+SECRET = "a secret in one record"
+RECORD = "whether one record was there"
+DETECTED = "a secret that the policy detects"
+MISSED = "a secret that the policy misses"
+PRIVATE_RECORD = "whether one record of the private part was there (public records are not protected)"
+DRAWN_SECRET = "a secret drawn at random from those the labels stand for"
+
+COVERED = Assumption("the conservative policy marks every secret that the policy misses", enforced=False)
+WHOLE = Assumption(
+    "every secret lies wholly in what the policies mark, and its record's skeleton is the same when it is masked",
+    enforced=False,
+)
+ALIGNED = Assumption("every secret lies in one sentence, and masking it moves no sentence boundary", enforced=False)
+STABLE = Assumption("a span whose detection does not survive its own masking counts as missed", enforced=True)
+SAMPLED = Assumption("independent Poisson draws and noise from secret entropy", enforced=True)
+CONSTANTS = Assumption("rate, steps, clipping norm, noise and divisor do not depend on any one secret", enforced=True)
+ALONE = Assumption(
+    "what a unit adds to a step with noise is a function of the weights and that unit alone: no dropout mask is shared, and "
+    "nothing in the model mixes records (checked before the first step)",
+    enforced=True,
+)
+LOCAL = Assumption("screening is record-local and training does not depend on the order of records", enforced=True)
+NOISED = (SAMPLED, CONSTANTS, ALONE, LOCAL)
+"""What every statement about steps with noise rests on."""
+SIZE = Assumption("the number of protected records is treated as public", enforced=True)
+UNITS = Assumption("the numbers of users, entities and units are treated as public", enforced=True)
+VALIDATION = Assumption(
+    "no secret is in the validation text that decisions looked at, which is not known to be public", enforced=False
+)
+
+
+def confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) -> Iterator[Guarantee]:
+    """Theorem 8 in its three parts, from the substitution curve."""
+    profile = compose(counts, "substitution")
+    base = (*NOISED, *((STABLE,) if evidence.redacted else ()), *alignment(evidence))
+    covered = (*base, *((COVERED,) if conditional else ()), *((WHOLE,) if evidence.skeletons else ()))
+    yield single(profile, evidence, covered)
+    for name, size in evidence.groups:
+        yield grouped(profile, evidence, covered, f"the secrets of group '{name}' in {size} records", size)
+    if evidence.records_per_user:
+        size = evidence.records_per_user
+        yield grouped(profile, evidence, covered, f"all secrets of one user in at most {size} records", size)
+    if evidence.redacted:
+        yield drawn(profile, evidence, base, conditional=conditional)
+
+
+def alignment(evidence: Evidence) -> tuple[Assumption, ...]:
+    return (ALIGNED,) if evidence.unit == "sentence" else ()
+
+
+def single(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, ...]) -> Guarantee:
+    epsilon = profile.epsilon(evidence.delta)
+    detail = {"spans_not_stable": float(evidence.spans_not_stable)}
+    if evidence.redacted and evidence.order == "redact-first" and not faults(evidence):
+        detail["epsilon_if_detected"] = 0.0
+    if math.isfinite(epsilon):
+        detail["largest_group_within_epsilon_10"] = float(largest_group(profile, evidence.delta, most=1000))
+    return settle(
+        "confidentiality", SECRET, "substitution", epsilon, evidence.delta, "CRT Theorem 8.1 (guarantees.md §3.1)",
+        assumptions, evidence, curve=profile.curve, detail=detail, reason=profile.reason, order_matters=evidence.redacted,
+    )  # fmt: skip
+
+
+def grouped(
+    profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, ...], unit: str, size: int
+) -> Guarantee:
+    detail = {"k": float(size)}
+    epsilon = 0.0 if profile.reason is None else math.inf
+    if size and profile.reason is None:
+        bound = group(profile, size, evidence.delta)
+        epsilon = bound.epsilon
+        detail |= {"epsilon_blackbox": bound.blackbox, "epsilon_tight": bound.tight}
+    return settle(
+        "group-confidentiality", unit, "substitution", epsilon, evidence.delta if size else 0.0,
+        "CRT Theorem 8.2, corrected (guarantees.md §3.2)", assumptions, evidence,
+        curve=profile.for_group(size).curve if size else nowhere,
+        detail=detail, reason=profile.reason, order_matters=evidence.redacted,
+    )  # fmt: skip
+
+
+def drawn(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, ...], *, conditional: bool) -> Guarantee:
+    """Theorem 8.3 at the upper bounds of γ and δ₂. Where δ₂ alone exceeds δ, at δ + δ₂ and saying so."""
+    theorem = "CRT Theorem 8.3, both directions (guarantees.md §3.3)"
+    rates = miss_rates(evidence)
+    needed = labels_needed(evidence.delta, confidence=evidence.confidence)
+    if not rates:
+        why = f"no secrets were labelled, so miss rates are unknown; δ₂ ≤ δ takes {needed} labels"
+        return nothing("bayesian-confidentiality", DRAWN_SECRET, "substitution", evidence, why)
+    gamma, delta2 = rates["gamma"], rates["delta2"] if conditional else 0.0
+    total = evidence.delta if delta2 < evidence.delta else evidence.delta + delta2
+    bound = bayesian(profile, gamma, delta2, min(total, 1 - 1e-12))
+    detail = rates | {
+        "delta2": delta2,
+        "epsilon_forward": bound.forward,
+        "epsilon_reverse": bound.reverse,
+        "epsilon_if_missed": profile.epsilon(evidence.delta),
+        "labels_needed_for_delta": float(needed),
+    }
+    bounds = 2 if conditional else 1
+    detail["bounds_fail"] = bounds_fail(evidence, bounds)
+    sample = labelled_sample(evidence, bounds)
+    return settle(
+        "bayesian-confidentiality", DRAWN_SECRET, "substitution", bound.epsilon, bound.delta, theorem,
+        (*assumptions, sample), evidence, detail=detail, reason=profile.reason, order_matters=True,
+        curve=lambda _: bayesian_curve(profile.curve(evidence.delta), gamma, delta2),
+    )  # fmt: skip
+
+
+def labelled_sample(evidence: Evidence, bounds: int) -> Assumption:
+    """What ``bounds`` bounds drawn from the labels rest on."""
+    return Assumption(
+        f"{sampled(evidence)} are a random sample of those to protect "
+        f"(the bounds drawn from them fail for at most {100 * bounds_fail(evidence, bounds):.2g} % of samples)",
+        enforced=False,
+    )
+
+
+def bounds_fail(evidence: Evidence, bounds: int) -> float:
+    """The chance that one of ``bounds`` one-sided bounds is wrong."""
+    return bounds * (1 - evidence.confidence)
+
+
+def sampled(evidence: Evidence) -> str:
+    what = "labelled secrets"
+    if evidence.label_unit == "record":
+        what = "labelled records with a secret (missed if one of their secrets is)"
+    return f"the {evidence.labelled} {what}{', weighted by stratum,' * (evidence.miss_bounds is not None)}"
+
+
+def record_privacy(counts: Counts, evidence: Evidence, unit: str) -> Iterator[Guarantee]:
+    """Add/remove differential privacy of the records that only noisy steps read (§1); per user by group privacy."""
+    profile = compose(counts, "add-remove")
+    assumptions = (*NOISED, SIZE)
+    theorem = "Poisson-sampled Gaussian mechanism (guarantees.md §1)"
+    epsilon = profile.epsilon(evidence.delta)
+    yield settle(
+        "dp", unit, "add-remove", epsilon, evidence.delta, theorem, assumptions, evidence,
+        curve=profile.curve, reason=profile.reason,
+    )  # fmt: skip
+    size = evidence.records_per_user
+    if size:
+        group_unit = user_unit(unit, size)
+        together = profile.for_group(size)
+        yield settle(
+            "dp", group_unit, "add-remove", together.epsilon(evidence.delta), evidence.delta, theorem, assumptions, evidence,
+            curve=together.curve, detail={"k": float(size)}, reason=profile.reason,
+        )  # fmt: skip
+
+
+def user_unit(unit: str, size: int) -> str:
+    """What stands beside a claim about one record, of the user who has most of them."""
+    rest = " (public records are not protected)" if unit == PRIVATE_RECORD else ""
+    where = " in the private part" if unit == PRIVATE_RECORD else ""
+    return f"whether one user's records (at most {size}{where}) were there{rest}"
+
+
+def no_record_privacy(evidence: Evidence, unit: str, why: str) -> Iterator[Guarantee]:
+    """Nothing about a record's presence, nor then about all records of a user."""
+    yield nothing("dp", unit, "add-remove", evidence, why)
+    if size := evidence.records_per_user:
+        yield nothing("dp", user_unit(unit, size), "add-remove", evidence, why, {"k": float(size)})
+
+
+def by_units(
+    notion: Notion,
+    unit: str,
+    counts: Counts,
+    k: int,
+    theorem: str,
+    evidence: Evidence,
+    *,
+    selects: bool = False,
+    detail: Mapping[str, float] | None = None,
+) -> Guarantee:
+    """What ``k`` units more or less cost (§4.3, §4.4); with ``selects``, as many that come in their place."""
+    profile = compose(counts, "substitution" if selects else "add-remove", k)
+    return settle(
+        notion, unit, "add-remove", profile.epsilon(evidence.delta), evidence.delta, theorem,
+        (*NOISED, UNITS), evidence, curve=profile.curve,
+        detail={"k": float(k), **(detail or {})}, reason=profile.reason,
+    )  # fmt: skip
+
+
+def miss_rates(evidence: Evidence) -> dict[str, float]:
+    """Upper bounds of γ and δ₂; empty without labels."""
+    if not evidence.labels or evidence.missed_by_pi is None or evidence.missed_by_both is None:
+        return {}
+    if evidence.miss_bounds is not None:
+        return {"gamma": evidence.miss_bounds[0], "delta2": evidence.miss_bounds[1]}
+    return {
+        "gamma": recall_bound(evidence.missed_by_pi, evidence.labelled, evidence.confidence),
+        "delta2": recall_bound(evidence.missed_by_both, evidence.labelled, evidence.confidence),
+    }
+
+
+def faults(evidence: Evidence) -> list[str]:
+    """Why the preparation of the corpus leaves nothing to claim."""
+    near = ["near-duplicate removal can flip any number of later decisions"] if evidence.dedup == "near" else []
+    return [*evidence.preprocessing, *near]
+
+
+def nowhere(delta: float) -> Curve:
+    """The curve of two worlds that are the same."""
+    del delta
+    return NOTHING
+
+
+def nothing(
+    notion: Notion,
+    unit: str,
+    relation: Relation,
+    evidence: Evidence,
+    reason: str,
+    detail: Mapping[str, float] | None = None,
+) -> Guarantee:
+    return Guarantee(
+        notion, unit, relation, math.inf, evidence.delta, "none", "none", accountant_name(),
+        reason=reason, detail=detail or {},
+    )  # fmt: skip
+
+
+def settle(
+    notion: Notion,
+    unit: str,
+    relation: Relation,
+    epsilon: float,
+    delta: float,
+    theorem: str,
+    assumptions: tuple[Assumption, ...],
+    evidence: Evidence,
+    *,
+    curve: Callable[[float], Curve],
+    detail: Mapping[str, float] | None = None,
+    reason: str | None = None,
+    noisy: bool = True,
+    order_matters: bool = False,
+) -> Guarantee:
+    """A guarantee with the status its facts allow (§6): none, published claim, conditional or proved.
+
+    curve: the whole privacy curve that ``epsilon`` is read off at ``delta``; asked only where the claim is one.
+    """
+    detail = dict(detail or {})
+    void = [*([reason] if reason else []), *faults(evidence)]
+    if noisy and evidence.seeded_noise:
+        void.append("noise or sampling coins came from a stored seed")
+    if void or math.isinf(epsilon):
+        if math.isfinite(epsilon):
+            detail["epsilon_otherwise"] = epsilon
+        why = "; ".join(void) or f"no finite ε can be certified at δ = {round_up(delta)}"
+        return Guarantee(
+            notion, unit, relation, math.inf, delta, "none", theorem, accountant_name(), reason=why, detail=detail
+        )  # fmt: skip
+    if evidence.private_validation:
+        assumptions = (*assumptions, VALIDATION)
+    status: Status = "proved" if all(each.enforced for each in assumptions) else "conditional"
+    why = ""
+    if order_matters and evidence.order == "as-published":
+        status, why = "published-claim", "copies were removed before redaction, which breaks the proof"
+    attacks = TradeOff.of(curve(delta), epsilon, delta)
+    return Guarantee(
+        notion, unit, relation, epsilon, delta, status, theorem, accountant_name(), assumptions, why, detail, attacks
+    )  # fmt: skip
