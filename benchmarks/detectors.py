@@ -23,8 +23,8 @@ from typing import Any
 
 from taciturn.cli.measured import build
 from taciturn.errors import TaciturnError
-from taciturn.screening.evaluate import Score, evaluate
-from taciturn.screening.preview import of_corpus
+from taciturn.screening.measuring.evaluate import Score, evaluate
+from taciturn.screening.measuring.preview import of_corpus
 from taciturn.text.document import Record
 from taciturn.text.readers import read
 

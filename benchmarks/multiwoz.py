@@ -26,9 +26,9 @@ from taciturn.auditing.canaries import Planted, Template, draw, plant
 from taciturn.mechanisms.run import Run
 from taciturn.models.held_out import utility
 from taciturn.privacy.guarantees.evidence import ALLOWED
+from taciturn.screening.corpus.screened import load
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
-from taciturn.screening.screened import load
 from taciturn.text.document import MASK, Record
 from taciturn.text.readers import Corpus, read
 from taciturn.text.segment import split

@@ -21,9 +21,9 @@ from pathlib import Path
 
 import wordfreq
 
+from taciturn.screening.policies.rare_words import names
 from taciturn.screening.policies.values import Values, load, named
 from taciturn.screening.policies.view import View
-from taciturn.screening.policies.words import names
 
 
 def main() -> None:

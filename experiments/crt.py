@@ -28,7 +28,7 @@ import taciturn as tt
 from taciturn.auditing.canaries import Planted, Template, draw, plant
 from taciturn.data.loaders import load
 from taciturn.privacy.guarantees.evidence import ALLOWED
-from taciturn.screening.screened import MANIFEST, ScreenedCorpus
+from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus
 from taciturn.text.document import MASK, Document, Record
 from taciturn.text.readers import Corpus
 from taciturn.text.segment import split

@@ -27,10 +27,10 @@ from common import Row, Work, number, records, table, untrained
 import taciturn as tt
 from taciturn.data.loaders import load
 from taciturn.mechanisms.uedp import Config, facts
+from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus
 from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.corrections import Correction, Corrections
 from taciturn.screening.policies.view import View
-from taciturn.screening.screened import MANIFEST, ScreenedCorpus
 from taciturn.text.document import Document, Record
 from taciturn.text.readers import Corpus
 from taciturn.text.segment import Unit

@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from taciturn.mechanisms.settings import RunConfig
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
 

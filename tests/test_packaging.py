@@ -96,7 +96,7 @@ from taciturn.api import Planned, Report, TrainedRun
 from taciturn.auditing.finding import Finding
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.screening.policies.base import Policy
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
 

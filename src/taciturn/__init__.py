@@ -16,7 +16,7 @@ _WHERE = {
     "read": "taciturn.text.readers",
     "policy": "taciturn.screening.policies",
     "screen": "taciturn.screening.pipeline",
-    "load_screened": "taciturn.screening.screened",
+    "load_screened": "taciturn.screening.corpus.screened",
     "plan": "taciturn.api",
     "train": "taciturn.api",
     "audit": "taciturn.api",
@@ -42,9 +42,9 @@ if TYPE_CHECKING:
     from taciturn.api import audit, plan, report, train
     from taciturn.data.customersim import simulate
     from taciturn.mechanisms.registry import verify
+    from taciturn.screening.corpus.screened import load as load_screened
     from taciturn.screening.pipeline import screen
     from taciturn.screening.policies import policy
-    from taciturn.screening.screened import load as load_screened
     from taciturn.text.readers import read
 
 

@@ -18,7 +18,7 @@ from taciturn.mechanisms.cost import spent
 from taciturn.mechanisms.settings import RunConfig, save_config
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import Record
 from taciturn.training.plan import Plan
 

@@ -13,9 +13,9 @@ from taciturn.auditing.canaries import Planted, Template, draw, read_plantings
 from taciturn.auditing.planting import Dial, choose, treated, write
 from taciturn.cli.main import run
 from taciturn.errors import DataError, UsageError
+from taciturn.screening.measuring.sample import known
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import Policy, policy
-from taciturn.screening.sample import known
 from taciturn.text.document import Document, Turn
 from taciturn.text.readers import Corpus, read
 from taciturn.text.spans import Span

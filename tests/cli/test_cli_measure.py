@@ -157,8 +157,8 @@ def test_colours_by_label(desk: Path) -> None:
     from rich.console import Console
 
     from taciturn.cli.preview import _show
+    from taciturn.screening.measuring.preview import chosen, of_corpus
     from taciturn.screening.policies import policy
-    from taciturn.screening.preview import chosen, of_corpus
     from taciturn.text.readers import read
 
     console = Console(file=StringIO(), force_terminal=True, color_system="standard", width=200)

@@ -21,9 +21,9 @@ from taciturn.privacy.accounting.private_selection import NegativeBinomial, Pois
 from taciturn.privacy.accounting.rounding import up
 from taciturn.privacy.certificates.certificate import load_json, write_json
 from taciturn.privacy.certificates.history import RUNS, Drawn, Line, append, drawn, read
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.readers import Corpus
 
 TEXTS = ["hello there"] * 6 + [f"my number is (555) 010-77{i:02}, ask for Zed Quill" for i in range(9)]

@@ -18,9 +18,9 @@ from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig, load_config
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.privacy.guarantees.evidence import ALLOWED
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.readers import Corpus, read
 
 TEXTS = ["hello there"] * 6 + [f"my number is (555) 010-77{i:02}, ask for Zed Quill" for i in range(20)]

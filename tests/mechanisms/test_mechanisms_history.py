@@ -22,9 +22,9 @@ from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.accounting.rounding import up
 from taciturn.privacy.certificates.certificate import load_json
 from taciturn.privacy.certificates.history import RUNS, read
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.readers import Corpus
 
 TEXTS = ["hello there"] * 6 + [f"my number is (555) 010-77{i:02}, ask for Zed Quill" for i in range(9)]

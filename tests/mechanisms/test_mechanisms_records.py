@@ -19,9 +19,9 @@ from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, Sele
 from taciturn.privacy.accounting.selective import Selective
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
 

@@ -33,9 +33,9 @@ from taciturn.privacy.certificates.history import RUNS, Drawn, Line, append, lin
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.reporting.export import export
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.readers import Corpus
 from taciturn.training import engine, releases
 

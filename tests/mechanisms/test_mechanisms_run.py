@@ -17,9 +17,9 @@ from taciturn.mechanisms.run import make_plan, train
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.certificates.certificate import file_digest
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import MASK
 from taciturn.text.readers import Corpus
 

@@ -14,9 +14,9 @@ from taciturn.mechanisms.selective_dpsgd import Config, guarantees
 from taciturn.privacy.accounting.events import Event, NonPrivate, SelectiveGaussian
 from taciturn.privacy.accounting.selective import Selective
 from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.readers import Corpus
 from taciturn.training.plan import Plan, Target
 from taciturn.training.terms import SelectiveState

@@ -11,9 +11,9 @@ from taciturn.mechanisms.planning import make_plan, promised
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.certificates.certificate import Certificate
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
 

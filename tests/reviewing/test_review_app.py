@@ -20,9 +20,9 @@ from taciturn.reviewing.bound import Reached
 from taciturn.reviewing.desk import Desk, alone
 from taciturn.reviewing.guard import HEADERS, Guard
 from taciturn.screening import policy
+from taciturn.screening.corpus.screened import load
 from taciturn.screening.labels import read, write
-from taciturn.screening.sample import draw
-from taciturn.screening.screened import load
+from taciturn.screening.measuring.sample import draw
 
 KINDS = ("name", "phone", "secret", "unsure")
 PORT = 8765

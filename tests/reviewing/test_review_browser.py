@@ -15,7 +15,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 sys.path.insert(0, str(Path(__file__).parent))
 from served import Served, served  # noqa: E402
 
-from taciturn.screening.preview import runs  # noqa: E402
+from taciturn.screening.measuring.preview import runs  # noqa: E402
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the page is not clicked")

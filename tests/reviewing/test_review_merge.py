@@ -16,10 +16,10 @@ from taciturn.reviewing.agreement import between, pairs
 from taciturn.reviewing.bound import Reached
 from taciturn.reviewing.merging import merge
 from taciturn.screening import policy
-from taciturn.screening.evaluate import TOKEN
+from taciturn.screening.corpus.screened import load
 from taciturn.screening.labels import LabelSpan, Line, digest
-from taciturn.screening.sample import By, draw
-from taciturn.screening.screened import load
+from taciturn.screening.measuring.evaluate import TOKEN
+from taciturn.screening.measuring.sample import By, draw
 
 
 def line(

@@ -10,8 +10,8 @@ import sys
 import pytest
 from scipy.stats import binom
 
-from taciturn.screening import near
-from taciturn.screening.bloom import ERROR, Copies, digest
+from taciturn.screening.cleaning import minhash
+from taciturn.screening.cleaning.bloom import ERROR, Copies, digest
 from taciturn.text.document import Document
 
 pytest.importorskip("rbloom", reason="needs the near extra")
@@ -53,7 +53,7 @@ def test_bloom_needs_a_few_bytes_a_document() -> None:
 
 def test_the_digest_is_the_same_in_every_process() -> None:
     code = (
-        "from taciturn.screening.bloom import digest; from taciturn.screening.near import _hash\n"
+        "from taciturn.screening.cleaning.bloom import digest; from taciturn.screening.cleaning.minhash import _hash\n"
         "from taciturn.text.document import Document\n"
         "print(digest(Document('a', 'text', label='l')).hex(), _hash('word'))"
     )
@@ -63,4 +63,4 @@ def test_the_digest_is_the_same_in_every_process() -> None:
         ).stdout
         for seed in ("0", "1")
     }
-    assert outs == {f"{digest(Document('b', 'text', label='l')).hex()} {near._hash('word')}\n".encode()}
+    assert outs == {f"{digest(Document('b', 'text', label='l')).hex()} {minhash._hash('word')}\n".encode()}

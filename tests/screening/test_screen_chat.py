@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
-from taciturn.screening import Everything, Policy, Regex, ScreenedCorpus, load, options, policy, screen
+from taciturn.screening import Everything, Policy, Regex, ScreenedCorpus, load, policy, screen
+from taciturn.screening.corpus import options
 from taciturn.screening.policies.patterns import built_in
 from taciturn.screening.redact import BRIDGED, redact
 from taciturn.text.chat import CLOSE, OPEN, ROLES, join, pair, parse

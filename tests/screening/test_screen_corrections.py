@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from taciturn.errors import DataError, MismatchError, UsageError
 from taciturn.screening import Policy, ScreenedCorpus, load, policy, screen
-from taciturn.screening.corrections import FILE, compare, corrected_policy, export, rescreen
 from taciturn.screening.labels import LabelSpan, Line, read, write
+from taciturn.screening.measuring.corrections import FILE, compare, corrected_policy, export, rescreen
 from taciturn.screening.policies import View
 from taciturn.screening.policies.corrections import Correction, Corrections, alignment, named
 from taciturn.screening.redact import redact, survives

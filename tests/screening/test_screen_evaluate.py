@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.screening import Policy, policy
-from taciturn.screening.evaluate import Score, evaluate
+from taciturn.screening.measuring.evaluate import Score, evaluate
 from taciturn.screening.policies import View
 from taciturn.text.document import Record
 from taciturn.text.spans import Detection, Span
@@ -161,5 +161,5 @@ def test_streams() -> None:
 def test_batches_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     made = [record(f"call (555) 010-{i:04d} dana", [(5, 19), (20, 24)], i) for i in range(40)]
     whole = evaluate(made, [policy("phone"), policy("conservative")])
-    monkeypatch.setattr("taciturn.screening.evaluate._BATCH", 3)
+    monkeypatch.setattr("taciturn.screening.measuring.evaluate._BATCH", 3)
     assert evaluate(made, [policy("phone"), policy("conservative")]) == whole

@@ -10,7 +10,8 @@ import pytest
 
 from taciturn.errors import DataError
 from taciturn.privacy.certificates.history import RUNS, Line, append, read
-from taciturn.screening import policy, screen, store
+from taciturn.screening import policy, screen
+from taciturn.screening.corpus import store
 from taciturn.text.readers import Corpus
 
 TEXTS = ["hello there", "call (555) 010-7788 today"]

@@ -18,9 +18,11 @@ from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.screening import ScreenedCorpus, clean, engines, near, policy, screen
-from taciturn.screening.clean import SINGLES, Cleaned, Source, left_out
-from taciturn.screening.near import Index, Near, candidate, rows
+from taciturn.screening import ScreenedCorpus, policy, screen
+from taciturn.screening.cleaning import clean, minhash
+from taciturn.screening.cleaning.clean import SINGLES, Cleaned, Source, left_out
+from taciturn.screening.cleaning.minhash import Index, Near, candidate, rows
+from taciturn.screening.engines import local
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus, corpus, read
 from taciturn.text.readers.tally import Tally
@@ -67,7 +69,7 @@ def test_nothing_is_removed_that_is_not_close_to_a_document_that_stays(threshold
     assert all(any(k < i and likeness(texts[k], texts[i]) >= threshold for k in kept) for i in out)
     missed = sum(any(k < i and likeness(texts[k], texts[i]) >= threshold for k in kept) for i in kept)
     assert len(out) > 50
-    assert missed <= binom.ppf(1 - 1e-6, len(out) + missed, 1 - near.RECALL)
+    assert missed <= binom.ppf(1 - 1e-6, len(out) + missed, 1 - minhash.RECALL)
 
 
 def test_the_share_of_pairs_that_become_candidates_is_that_of_the_formula() -> None:
@@ -82,7 +84,7 @@ def test_the_share_of_pairs_that_become_candidates_is_that_of_the_formula() -> N
         exact = common / (2 * size - common)
         for _ in range(pairs):
             every = draw.integers(0, 1 << 64, 2 * size - common, dtype=np.uint64)
-            keys = near._band_keys([every[:size], every[size - common :]], [None, None], r)
+            keys = minhash._band_keys([every[:size], every[size - common :]], [None, None], r)
             hits += bool((keys[0] == keys[1]).any())
         p = candidate(exact, r)
         assert binom.ppf(5e-7, pairs, p) <= hits <= binom.ppf(1 - 5e-7, pairs, p), (index, hits / pairs, p)
@@ -140,7 +142,7 @@ def test_a_crowd_of_half_alike_documents_is_looked_at_in_bounded_time(monkeypatc
     looked: list[int] = []
     close = Near._close
     monkeypatch.setattr(Near, "_close", lambda self, mine, number: looked.append(number) or close(self, mine, number))
-    monkeypatch.setattr(near, "MOST", 20)
+    monkeypatch.setattr(minhash, "MOST", 20)
     shared = " ".join(f"s{i}" for i in range(150))
     texts = [f"{shared} {' '.join(f'w{n}-{i}' for i in range(25))}" for n in range(300)]
     assert likeness(texts[0], texts[1]) < 0.8
@@ -153,7 +155,7 @@ def test_batches_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = made_up(400, seed=1)
     whole = removed(texts)
     monkeypatch.setattr(clean, "_BATCH", 7)
-    monkeypatch.setattr(near, "MOST", 3)
+    monkeypatch.setattr(minhash, "MOST", 3)
     few = removed(texts)
     monkeypatch.setattr(clean, "_BATCH", 400)
     assert removed(texts) == few
@@ -280,7 +282,7 @@ def test_pieces_workers_and_interruption_make_no_difference(
     assert whole.counts.cleaned > 5
     assert whole.manifest.cleaned == one.manifest.cleaned == held.manifest.cleaned
 
-    whole_run = engines.run
+    whole_run = local.run
 
     def stopped(*args: object) -> object:
         for number, finished in enumerate(whole_run(*args)):  # type: ignore[arg-type]
@@ -289,7 +291,7 @@ def test_pieces_workers_and_interruption_make_no_difference(
             yield finished
 
     with monkeypatch.context() as patch:
-        patch.setattr("taciturn.screening.engines.run", stopped)
+        patch.setattr("taciturn.screening.engines.local.run", stopped)
         with pytest.raises(KeyboardInterrupt):
             cleaned_run(path, tmp_path / "out", how)
     assert len(list((tmp_path / ".out.unfinished" / "work").glob("*.json"))) >= 3

@@ -11,11 +11,11 @@ import pytest
 
 from taciturn.errors import DataError, MismatchError
 from taciturn.screening import ScreenedCorpus, measure, policy, screen
-from taciturn.screening.claims import down, findings, up
-from taciturn.screening.judge import Judged, Secret, casing, judge
 from taciturn.screening.labels import LabelSpan, Line
-from taciturn.screening.recall import groups, private_share, rates
-from taciturn.screening.sample import draw
+from taciturn.screening.measuring.judge import Judged, Secret, casing, judge
+from taciturn.screening.measuring.label_claims import down, findings, up
+from taciturn.screening.measuring.recall import groups, private_share, rates
+from taciturn.screening.measuring.sample import draw
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
 from taciturn.text.spans import Span

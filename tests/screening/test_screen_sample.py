@@ -15,7 +15,7 @@ from scipy.stats import chi2
 from taciturn.errors import DataError, MismatchError, UsageError
 from taciturn.screening import ScreenedCorpus, policy, screen
 from taciturn.screening.labels import Line, digest, read, write
-from taciturn.screening.sample import allocate, draw, stratum
+from taciturn.screening.measuring.sample import allocate, draw, stratum
 from taciturn.text.readers import Corpus
 
 TEXTS = [
@@ -177,7 +177,7 @@ def _alone() -> dict[str, str]:
     made = {}
     for text in {TEXTS[0], TEXTS[25], TEXTS[-1]}:
         alone = screen(Corpus.from_texts([text]), policy("phone"), policy("conservative"), unit="document")
-        from taciturn.screening.sample import known
+        from taciturn.screening.measuring.sample import known
 
         made[text] = stratum(next(known(alone)))
     return made

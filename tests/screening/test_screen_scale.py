@@ -197,7 +197,9 @@ def test_ray_with_a_worker_killed_gives_the_same_bytes(source: Path, tmp_path: P
 @pytest.mark.usefixtures("_small")
 def test_a_damaged_finished_piece_is_done_again(source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run(source, tmp_path / "whole")
-    monkeypatch.setattr("taciturn.screening.store.Store.finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    monkeypatch.setattr(
+        "taciturn.screening.corpus.store.Store.finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+    )
     with pytest.raises(KeyboardInterrupt):
         run(source, tmp_path / "out")
     monkeypatch.undo()

@@ -16,7 +16,7 @@ from taciturn.screening.policies.relax import sees_over
 from taciturn.screening.policies.view import WORD, View
 from taciturn.screening.redact import BRIDGED, redact
 from taciturn.screening.rows import Local
-from taciturn.screening.steady import MOST, runs, steady
+from taciturn.screening.skeletons import MOST, runs, steady
 from taciturn.text.document import MASK
 from taciturn.text.readers import Corpus
 from timing import seconds

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
 from taciturn.screening import Words, measure, policy, screen
+from taciturn.screening.policies.rare_words import _EXCUSED, _MODAL, _STEMS, WORD, common_words, named, names
 from taciturn.screening.policies.view import View
-from taciturn.screening.policies.words import _EXCUSED, _MODAL, _STEMS, WORD, common_words, named, names
 from taciturn.screening.redact import BRIDGED, redact
 from taciturn.text.document import Document, Turn
 from taciturn.text.readers import Corpus

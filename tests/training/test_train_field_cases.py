@@ -25,9 +25,9 @@ from taciturn.privacy.accounting.events import PoissonGaussian
 from taciturn.privacy.accounting.rounding import up
 from taciturn.privacy.certificates.certificate import issue
 from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.readers import Corpus
 from taciturn.training.engine import Options, fit
 from taciturn.training.metrics import Progress

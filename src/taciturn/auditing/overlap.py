@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from taciturn.screening.near import WIDTH, Near
+from taciturn.screening.cleaning.minhash import WIDTH, Near
 
 LIKE = 0.5
 """A non-member is a near-copy if one member has at least this share of its shingles, runs of five words."""

@@ -42,9 +42,9 @@ def export(
     from taciturn.cli.measured import policies
     from taciturn.cli.show import as_json, talk
     from taciturn.errors import UsageError
-    from taciturn.screening.corrections import export as draw
+    from taciturn.screening.corpus.screened import load
     from taciturn.screening.labels import write
-    from taciturn.screening.screened import load
+    from taciturn.screening.measuring.corrections import export as draw
 
     if output.exists() and not force:
         raise UsageError(f"{output} exists and may hold corrections; name another file, or replace it with --force")
@@ -89,9 +89,9 @@ def import_(
     from taciturn.cli.measured import policies
     from taciturn.cli.show import as_json, out, talk
     from taciturn.errors import UsageError
-    from taciturn.screening.corrections import compare, rescreen
+    from taciturn.screening.corpus.screened import load
     from taciturn.screening.labels import read
-    from taciturn.screening.screened import load
+    from taciturn.screening.measuring.corrections import compare, rescreen
 
     if bool(paths) != (output is not None):
         raise UsageError(

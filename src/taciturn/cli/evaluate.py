@@ -11,7 +11,7 @@ from taciturn.cli.options import Json
 from taciturn.cli.reading import READ, Reading
 
 if TYPE_CHECKING:
-    from taciturn.screening.evaluate import Score
+    from taciturn.screening.measuring.evaluate import Score
 
 
 def evaluate(
@@ -38,8 +38,8 @@ def evaluate(
     from taciturn.cli.measured import build
     from taciturn.cli.show import as_json, out, table, talk
     from taciturn.errors import DataError, UsageError
-    from taciturn.screening.evaluate import evaluate as run
-    from taciturn.screening.preview import of_corpus
+    from taciturn.screening.measuring.evaluate import evaluate as run
+    from taciturn.screening.measuring.preview import of_corpus
 
     if not policy:
         raise UsageError("which policy? name at least one with -p; see: taciturn policies")

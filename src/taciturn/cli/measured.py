@@ -10,9 +10,9 @@ from cyclopts import Parameter
 from taciturn.errors import TaciturnError, UsageError
 
 if TYPE_CHECKING:
-    from taciturn.screening.manifest import PolicyName
+    from taciturn.screening.corpus.manifest import PolicyName
+    from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.screening.policies import Policy
-    from taciturn.screening.screened import ScreenedCorpus
 
 Pi = Annotated[
     tuple[str, ...],
@@ -46,7 +46,7 @@ def build(names: str, file: Path | None = None) -> Policy:
 
 def _again(wanted: PolicyName, option: str, file: Path | None, folder: Path | None) -> Policy:
     """The policy of this name. Raises UsageError when it cannot be made, or is not the one it was."""
-    from taciturn.screening.corrections import FILE, corrected_policy
+    from taciturn.screening.measuring.corrections import FILE, corrected_policy
 
     plain, corrected, named = wanted.name.partition(",corrections:")
     kept = (folder or Path()) / FILE

@@ -44,7 +44,7 @@ def plan(
     from taciturn.mechanisms.registry import mechanism as mechanism_named
     from taciturn.mechanisms.settings import RunConfig, save_config
     from taciturn.privacy.accounting import selection_law
-    from taciturn.screening.screened import load
+    from taciturn.screening.corpus.screened import load
 
     raw: dict[str, Any] = {
         "mechanism": mechanism,

@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
+    from taciturn.screening.measuring.preview import Shown
     from taciturn.screening.policies import Policy
-    from taciturn.screening.preview import Shown
     from taciturn.text.document import Record
 
 
@@ -58,7 +58,7 @@ def preview(
 
     from taciturn.cli.show import as_json, out, talk
     from taciturn.errors import UsageError
-    from taciturn.screening.preview import chosen
+    from taciturn.screening.measuring.preview import chosen
 
     if not paths:
         raise UsageError("nothing to preview: name files, or a screened folder")
@@ -102,8 +102,8 @@ def _source(
     """π, π_c and the records of a screened folder or of files."""
     from taciturn.cli.measured import build, policies
     from taciturn.errors import UsageError
-    from taciturn.screening.preview import of_corpus, of_screened
-    from taciturn.screening.screened import MANIFEST, load
+    from taciturn.screening.corpus.screened import MANIFEST, load
+    from taciturn.screening.measuring.preview import of_corpus, of_screened
 
     if len(paths) == 1 and (Path(paths[0]) / MANIFEST).is_file():
         screened = load(Path(paths[0]))
@@ -151,6 +151,6 @@ def _show(records: Sequence[Shown], console: Console) -> None:
 def _visible(text: str, style: str) -> Text:
     from rich.text import Text
 
-    from taciturn.screening.preview import runs
+    from taciturn.screening.measuring.preview import runs
 
     return Text.assemble(*((run, f"{style} reverse".strip() if escaped else style) for run, escaped in runs(text)))

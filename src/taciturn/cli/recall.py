@@ -12,9 +12,9 @@ from taciturn.cli.measured import Conservative, Pi
 from taciturn.cli.options import Json, joined
 
 if TYPE_CHECKING:
+    from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.screening.labels import Line
     from taciturn.screening.policies import Policy
-    from taciturn.screening.screened import ScreenedCorpus
 
 ALL = "all-private"
 LEVELS = ("conservative", "conservative:strict", "conservative:paranoid", ALL)
@@ -47,10 +47,10 @@ def recall(
     from taciturn.cli.measured import policies
     from taciturn.cli.show import as_json, talk
     from taciturn.errors import DataError, UsageError
-    from taciturn.screening.claims import findings
-    from taciturn.screening.judge import UNSURE, judge
+    from taciturn.screening.corpus.screened import load
     from taciturn.screening.labels import read
-    from taciturn.screening.screened import load
+    from taciturn.screening.measuring.judge import UNSURE, judge
+    from taciturn.screening.measuring.label_claims import findings
     from taciturn.text.atomic import write_text
 
     for name, value in (("confidence", confidence), ("want", want), ("target", target)):
@@ -88,9 +88,9 @@ def _levels(
     ``confidence`` in spite of the choice (fixed-sequence test, Maurer, Hothorn, Lehmacher 1995).
     """
     from taciturn.cli.measured import build
-    from taciturn.screening.bounds import needed
-    from taciturn.screening.judge import judge
-    from taciturn.screening.recall import private_share, rates
+    from taciturn.screening.measuring.bounds import needed
+    from taciturn.screening.measuring.judge import judge
+    from taciturn.screening.measuring.recall import private_share, rates
 
     tried: list[dict[str, Any]] = []
     for name in LEVELS:
@@ -139,7 +139,7 @@ def _print(found: dict[str, Any]) -> None:
 
 
 def _row(name: str, both: dict[str, Any], indent: str = "") -> tuple[str, ...]:
-    from taciturn.screening.claims import up
+    from taciturn.screening.measuring.label_claims import up
 
     pi, wide = both["pi"], both["both"]
     cells = (f"{pi['records_missed']}", up(pi["bound"]), f"{wide['records_missed']}", up(wide["bound"]))

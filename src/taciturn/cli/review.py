@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from taciturn.reviewing.labels_file import Names
 
 KINDS = "name,phone,email,address,number,date,password,secret,unsure"
-"""As many as there are digits on the keyboard. "unsure": see screening/judge.py."""
+"""As many as there are digits on the keyboard. "unsure": see screening/measuring/judge.py."""
 
 
 def review(
@@ -52,7 +52,7 @@ def review(
     """
     from taciturn.errors import UsageError
     from taciturn.reviewing.labels_file import CORRECTED, LABELS, Design, Names, begin
-    from taciturn.screening.screened import load
+    from taciturn.screening.corpus.screened import load
 
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence must lie in (0, 1), found {confidence:g}")
@@ -64,7 +64,7 @@ def review(
     from taciturn.cli.measured import policies
     from taciturn.reviewing.bound import Reached
     from taciturn.reviewing.desk import Desk, alone
-    from taciturn.screening.judge import lookup
+    from taciturn.screening.measuring.judge import lookup
 
     corpus, path = load(screened), names.of(reviewer)
     pi = wide = None

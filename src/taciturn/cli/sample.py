@@ -36,9 +36,9 @@ def sample(
 
     from taciturn.cli.show import as_json, out, table, talk
     from taciturn.errors import UsageError
+    from taciturn.screening.corpus.screened import load
     from taciturn.screening.labels import write
-    from taciturn.screening.sample import draw
-    from taciturn.screening.screened import load
+    from taciturn.screening.measuring.sample import draw
 
     if output.exists() and not force:
         raise UsageError(f"{output} exists and may hold labels; name another file, or replace it with --force")

@@ -16,8 +16,8 @@ from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.run import Run
 from taciturn.privacy.certificates.certificate import Certificate, issue, load_json
 from taciturn.privacy.guarantees.evidence import Evidence
-from taciturn.screening.manifest import Manifest
-from taciturn.screening.screened import MANIFEST, Part, ScreenedCorpus, load
+from taciturn.screening.corpus.manifest import Manifest
+from taciturn.screening.corpus.screened import MANIFEST, Part, ScreenedCorpus, load
 from taciturn.text.atomic import write_text
 
 

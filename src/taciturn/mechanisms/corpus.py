@@ -11,7 +11,7 @@ import numpy as np
 from taciturn.errors import DataError
 from taciturn.mechanisms.settings import TrainConfig
 from taciturn.privacy.accounting.events import Part
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import MASK, Record
 from taciturn.text.readers import read
 from taciturn.text.segment import split

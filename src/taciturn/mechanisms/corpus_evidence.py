@@ -10,8 +10,8 @@ from taciturn.errors import UsageError
 from taciturn.mechanisms.refusals import DEFAULT_DELTA, dubious, protected
 from taciturn.mechanisms.settings import TrainConfig
 from taciturn.privacy.guarantees.evidence import Evidence
-from taciturn.screening.describe import CLEANED
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.describe import CLEANED
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.readers import read
 from taciturn.training.plan import Plan
 

@@ -23,7 +23,7 @@ from taciturn.privacy.guarantees.statements import (
     no_record_privacy,
     record_privacy,
 )
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.plan import Plan, Target
 from taciturn.training.terms import Fill, Plain, Poisson, Shuffle

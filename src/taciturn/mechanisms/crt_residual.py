@@ -29,7 +29,7 @@ from taciturn.privacy.guarantees.statements import (
     no_record_privacy,
     settle,
 )
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.plan import Plan, Target
 from taciturn.training.terms import Plain, Poisson, Residual, Shuffle

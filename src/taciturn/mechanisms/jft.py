@@ -45,7 +45,7 @@ from taciturn.privacy.guarantees.statements import (
     settle,
 )
 from taciturn.privacy.guarantees.theorems import averaged, recall_bound
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.plan import Plan, Target
 from taciturn.training.terms import Plain, Poisson, Shuffle

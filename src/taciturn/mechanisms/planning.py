@@ -18,7 +18,7 @@ from taciturn.privacy.certificates.composed_runs import together
 from taciturn.privacy.certificates.history import own
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.plan import Plan, Seeds, Target
 
 

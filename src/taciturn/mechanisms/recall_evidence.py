@@ -10,8 +10,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError, MismatchError, UsageError
 from taciturn.privacy.guarantees.evidence import Evidence
-from taciturn.screening.claims import FORMAT
-from taciturn.screening.manifest import Manifest
+from taciturn.screening.corpus.manifest import Manifest
+from taciturn.screening.measuring.label_claims import FORMAT
 
 DEFAULT_CONFIDENCE = 0.95
 

@@ -20,7 +20,7 @@ from taciturn.privacy.guarantees.statements import (
     nowhere,
     settle,
 )
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.plan import Plan, Target
 
 SUMMARY = "ordinary training on redacted text; no protection for what the policy misses"

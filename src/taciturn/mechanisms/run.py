@@ -29,8 +29,8 @@ from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import RunConfig, load_config, save_config
 from taciturn.privacy.certificates.certificate import LEDGER
 from taciturn.privacy.certificates.ledger_lines import ended
-from taciturn.screening.screened import ScreenedCorpus
-from taciturn.screening.screened import load as load_screened
+from taciturn.screening.corpus.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import load as load_screened
 from taciturn.text.atomic import write_bytes, write_text
 from taciturn.text.document import Record
 from taciturn.training.plan import Plan

@@ -31,7 +31,7 @@ from taciturn.privacy.guarantees.statements import (
     nowhere,
     settle,
 )
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import MASK
 from taciturn.training.phase import Phase
 from taciturn.training.plan import Plan, Target

@@ -27,7 +27,7 @@ from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.statements import NOISED, UNITS, by_units, nowhere, settle
 from taciturn.privacy.guarantees.theorems import largest_group
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.grouping import Caps, by_user_entity, capped, kinds, row_keys
 from taciturn.training.phase import Phase
 from taciturn.training.plan import Plan, Target

@@ -25,7 +25,7 @@ from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.published_uedp import exchanged, published_bound, published_claim
 from taciturn.privacy.guarantees.statements import NOISED, UNITS, settle
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
 from taciturn.training.plan import Plan, Target
 from taciturn.training.standing import holders

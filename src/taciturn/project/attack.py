@@ -11,7 +11,7 @@ from taciturn.auditing.finding import Finding
 from taciturn.mechanisms.certify import noised_parts
 from taciturn.project.settings import Project
 from taciturn.project.split import Texts, redacted, sides
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.plan import Plan
 
 if TYPE_CHECKING:

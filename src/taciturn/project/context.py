@@ -20,9 +20,9 @@ from taciturn.privacy.guarantees.evidence import Allow
 from taciturn.project.done_steps import State, key_of
 from taciturn.project.settings import Project
 from taciturn.project.split import Texts, texts
-from taciturn.screening.manifest import Input
-from taciturn.screening.screened import ScreenedCorpus
-from taciturn.screening.screened import load as load_screened
+from taciturn.screening.corpus.manifest import Input
+from taciturn.screening.corpus.screened import ScreenedCorpus
+from taciturn.screening.corpus.screened import load as load_screened
 from taciturn.training.plan import Plan
 
 Notify = Callable[[Any], None]

@@ -13,7 +13,7 @@ from taciturn.project import split
 from taciturn.project.context import Shared
 from taciturn.project.progress import paid_for, resumable
 from taciturn.screening import pipeline
-from taciturn.screening.screened import MANIFEST
+from taciturn.screening.corpus.screened import MANIFEST
 
 if TYPE_CHECKING:
     from taciturn.text.segment import Unit

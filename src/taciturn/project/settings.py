@@ -15,9 +15,9 @@ from taciturn.mechanisms.config import Strict, existing, parse
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import ModelConfig, RunConfig, SeedsConfig, TrainConfig
 from taciturn.privacy.guarantees.evidence import Allow
-from taciturn.screening.clean import MOST, Clean
+from taciturn.screening.cleaning.clean import MOST, Clean
+from taciturn.screening.corpus.options import Order
 from taciturn.screening.dedup import Scope
-from taciturn.screening.options import Order
 from taciturn.screening.policies import Policy, policy
 from taciturn.screening.policies.registry import split
 from taciturn.text.readers import Corpus, read

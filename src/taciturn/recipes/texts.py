@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.screening.policies import Policy
-    from taciturn.screening.screened import ScreenedCorpus
     from taciturn.text.document import Document, Record
 
 

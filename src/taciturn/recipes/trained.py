@@ -14,7 +14,7 @@ from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.recipes.cells import Row, Work
 
 if TYPE_CHECKING:
-    from taciturn.screening.screened import ScreenedCorpus
+    from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.text.document import Record
 
 PLAINLY = {"checkpoint_steps": 10**6, "checkpoint_minutes": 1e6}

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from taciturn.errors import MissingExtra
-from taciturn.screening.preview import Shown, runs
+from taciturn.screening.measuring.preview import Shown, runs
 from taciturn.text.atomic import write_bytes
 
 _HUES = 8

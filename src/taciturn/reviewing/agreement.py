@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
-from taciturn.screening.evaluate import TOKEN
 from taciturn.screening.labels import LabelSpan, Line
+from taciturn.screening.measuring.evaluate import TOKEN
 
 
 @dataclass(frozen=True, slots=True)

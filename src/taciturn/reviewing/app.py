@@ -19,7 +19,7 @@ from taciturn.errors import TaciturnError
 from taciturn.reviewing.desk import Change, Desk, Mark, Stale, revision
 from taciturn.reviewing.offsets import Offsets
 from taciturn.screening.labels import Line
-from taciturn.screening.preview import runs
+from taciturn.screening.measuring.preview import runs
 
 Mode = Literal["labels", "corrections"]
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from taciturn.screening.claims import up
-from taciturn.screening.judge import UNSURE, Judged, judge, lookup
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import Line
+from taciturn.screening.measuring.judge import UNSURE, Judged, judge, lookup
+from taciturn.screening.measuring.label_claims import up
+from taciturn.screening.measuring.recall import rates
+from taciturn.screening.measuring.sample import Known
 from taciturn.screening.policies.base import Policy
-from taciturn.screening.recall import rates
-from taciturn.screening.sample import Known
-from taciturn.screening.screened import ScreenedCorpus
 
 
 @dataclass(slots=True)

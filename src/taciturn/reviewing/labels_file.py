@@ -8,11 +8,11 @@ from pathlib import Path
 
 from taciturn.errors import DataError, UsageError
 from taciturn.reviewing.desk import alone
-from taciturn.screening.corrections import export
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import Line, read, write
+from taciturn.screening.measuring.corrections import export
+from taciturn.screening.measuring.sample import By, draw
 from taciturn.screening.policies.base import Policy
-from taciturn.screening.sample import By, draw
-from taciturn.screening.screened import ScreenedCorpus
 
 LABELS, CORRECTED = "labels.jsonl", "corrected.jsonl"
 _NAME = re.compile(r"[A-Za-z0-9_]{1,32}")

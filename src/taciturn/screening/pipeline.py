@@ -14,19 +14,19 @@ from pathlib import Path
 import pyarrow as pa
 
 from taciturn.errors import DataError, UsageError, nearest
-from taciturn.screening import engines
-from taciturn.screening.clean import MOST, Clean, Cleaned, check, left_out
+from taciturn.screening.cleaning.clean import MOST, Clean, Cleaned, check, left_out
+from taciturn.screening.corpus.describe import describe
+from taciturn.screening.corpus.document_ids import Seen, renamed, repeated_place
+from taciturn.screening.corpus.manifest import Counts, Input, Manifest
+from taciturn.screening.corpus.options import Options, Order, content_key
+from taciturn.screening.corpus.piece import NAMED, Done, Job
+from taciturn.screening.corpus.screened import ScreenedCorpus
+from taciturn.screening.corpus.sink import ORIGINALS, RECORDS, Sink
+from taciturn.screening.corpus.store import DUPLICATES, Store, recall
 from taciturn.screening.dedup import Digests, Scope, copies
-from taciturn.screening.describe import describe
-from taciturn.screening.ids import Seen, renamed, repeated_place
-from taciturn.screening.manifest import Counts, Input, Manifest
-from taciturn.screening.options import Options, Order, content_key
+from taciturn.screening.engines import local
 from taciturn.screening.policies.base import Finder, Policy
 from taciturn.screening.policies.derived import Missing
-from taciturn.screening.screened import ScreenedCorpus
-from taciturn.screening.sink import ORIGINALS, RECORDS, Sink
-from taciturn.screening.stage import NAMED, Done, Job
-from taciturn.screening.store import DUPLICATES, Store, recall
 from taciturn.text.readers import Corpus, Quarantined
 from taciturn.text.readers.pieces import Piece
 from taciturn.text.readers.tally import Tally, repeated
@@ -63,7 +63,7 @@ def screen(
     keep_originals: bool = True,
     out: str | os.PathLike[str] | None = None,
     workers: int = 1,
-    engine: engines.Engine = "local",
+    engine: local.Engine = "local",
     notify: Callable[[Progress], None] = lambda _: None,
 ) -> ScreenedCorpus:
     """Split → Redact → Partition → Dedup, with skeletons taken before Dedup (guarantees.md §2 and §3).
@@ -123,7 +123,7 @@ def screen(
         work = job(store.secret, cleaned)
         old = {p.number: found for p in pieces if (found := recall(store.folder, p.number))}
         todo = [p for p in pieces if p.number not in old]
-        new = engines.run(engine, workers, work, todo, store.folder, keep_originals, watch.heard)
+        new = local.run(engine, workers, work, todo, store.folder, keep_originals, watch.heard)
         finished = []
         for piece in pieces:
             each = old[piece.number] if piece.number in old else next(new)

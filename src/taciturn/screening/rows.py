@@ -11,7 +11,7 @@ from taciturn.screening.partition import RecordPart, part
 from taciturn.screening.policies.base import CLEAN, Finder
 from taciturn.screening.policies.derived import Cached, Joined
 from taciturn.screening.redact import BRIDGED, Interval, neighbours, pieces, redact, survives
-from taciturn.screening.steady import by_token, steady
+from taciturn.screening.skeletons import by_token, steady
 from taciturn.text.document import MASK, Record
 from taciturn.text.spans import CANARY, merge
 

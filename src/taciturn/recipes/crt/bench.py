@@ -21,8 +21,8 @@ from taciturn.recipes.crt.sizes import CANARIES, COPIES, DELTA, EPSILON, FULL, Q
 from taciturn.recipes.recipe import Inputs
 
 if TYPE_CHECKING:
+    from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.screening.policies import Policy
-    from taciturn.screening.screened import ScreenedCorpus
     from taciturn.text.document import Document
 
 
@@ -105,7 +105,7 @@ class Bench:
         """The corpus through π at γ; kept in the work folder."""
         import taciturn as tt
         from taciturn.auditing.canaries import plant
-        from taciturn.screening.screened import MANIFEST
+        from taciturn.screening.corpus.screened import MANIFEST
         from taciturn.text.readers import Corpus
 
         given = (

@@ -15,7 +15,7 @@ from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.trained import trained, untrained
 
 if TYPE_CHECKING:
-    from taciturn.screening.screened import ScreenedCorpus
+    from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.text.document import Document, Record
 
 

@@ -18,8 +18,8 @@ from taciturn.recipes.recipe import Inputs, Plot, Results, Series, Table
 from taciturn.recipes.trained import Canaries
 
 if TYPE_CHECKING:
+    from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.screening.policies.base import Policy
-    from taciturn.screening.screened import ScreenedCorpus
     from taciturn.text.document import Document
     from taciturn.text.spans import Span
 

@@ -13,7 +13,7 @@ from taciturn.recipes.jft.paper import Task
 from taciturn.recipes.recipe import Inputs
 
 if TYPE_CHECKING:
-    from taciturn.screening.screened import ScreenedCorpus
+    from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.text.document import Document
 
     Split = tuple[Document, ...]

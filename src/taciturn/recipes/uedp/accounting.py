@@ -10,7 +10,7 @@ from taciturn.recipes.cells import Row
 from taciturn.recipes.uedp.paper import DELTA
 
 if TYPE_CHECKING:
-    from taciturn.screening.screened import ScreenedCorpus
+    from taciturn.screening.corpus.screened import ScreenedCorpus
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,7 +16,7 @@ from taciturn.recipes.uedp.accounting import Plan, facts, spent, squared_noise
 from taciturn.recipes.uedp.paper import DELTA, PUBLISHED, Published
 
 if TYPE_CHECKING:
-    from taciturn.screening.screened import ScreenedCorpus
+    from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.text.document import Document, Record
 
 TARGET = 8.0

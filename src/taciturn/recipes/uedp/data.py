@@ -11,8 +11,8 @@ from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.uedp.paper import Published
 
 if TYPE_CHECKING:
+    from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.screening.policies import Policy
-    from taciturn.screening.screened import ScreenedCorpus
     from taciturn.text.document import Document
 
     Sentences = tuple[Document, ...]

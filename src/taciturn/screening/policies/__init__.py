@@ -1,9 +1,9 @@
 """What is sensitive: policies made of detectors (guarantees.md, π and π_c)."""
 
 from taciturn.screening.policies.base import Detector, Everything, Finder, Policy
+from taciturn.screening.policies.rare_words import Words
 from taciturn.screening.policies.regex import Regex
 from taciturn.screening.policies.registry import names, policy
 from taciturn.screening.policies.view import View
-from taciturn.screening.policies.words import Words
 
 __all__ = ["Detector", "Everything", "Finder", "Policy", "Regex", "View", "Words", "names", "policy"]

@@ -17,8 +17,8 @@ from typing import Any, Literal, get_args
 import pyarrow.parquet as pq
 
 from taciturn.errors import DataError, UsageError, nearest
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import SIMPLE, Line, Population, digest
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import MASK
 
 By = Literal["simple", "cue"]

@@ -13,9 +13,9 @@ from typing import Literal, get_args
 import orjson
 
 from taciturn.errors import UsageError, nearest
-from taciturn.screening.clean import CLEAN, Clean
+from taciturn.screening.cleaning.clean import CLEAN, Clean
+from taciturn.screening.corpus.manifest import Input
 from taciturn.screening.dedup import SCOPES, Scope
-from taciturn.screening.manifest import Input
 from taciturn.screening.policies.base import Policy
 from taciturn.text.readers import Corpus
 from taciturn.text.segment import Unit

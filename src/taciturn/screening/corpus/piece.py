@@ -10,10 +10,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from taciturn.screening.corpus.sink import Sink
 from taciturn.screening.dedup import Digests
 from taciturn.screening.policies.base import Finder
 from taciturn.screening.rows import Local, Row
-from taciturn.screening.sink import Sink
 from taciturn.text.document import Document, Record
 from taciturn.text.readers import Blank, Corpus, Quarantined
 from taciturn.text.readers.pieces import Piece

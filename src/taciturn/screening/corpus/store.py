@@ -18,10 +18,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from taciturn.errors import DataError, MismatchError, UsageError
-from taciturn.screening.manifest import Manifest, Shard, file_digest
-from taciturn.screening.screened import MANIFEST
-from taciturn.screening.sink import Sink, create, settle
-from taciturn.screening.stage import Done, Job
+from taciturn.screening.corpus.manifest import Manifest, Shard, file_digest
+from taciturn.screening.corpus.piece import Done, Job
+from taciturn.screening.corpus.screened import MANIFEST
+from taciturn.screening.corpus.sink import Sink, create, settle
 from taciturn.text.readers.pieces import Piece
 
 DUPLICATES = pa.schema({"duplicate": pa.bool_()})

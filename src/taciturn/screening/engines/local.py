@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any, BinaryIO, Literal
 
 from taciturn.errors import LostProcess
-from taciturn.screening.sink import create
-from taciturn.screening.stage import Job
-from taciturn.screening.store import Finished, screen_piece
+from taciturn.screening.corpus.piece import Job
+from taciturn.screening.corpus.sink import create
+from taciturn.screening.corpus.store import Finished, screen_piece
 from taciturn.text.readers.pieces import Piece
 
 Engine = Literal["local", "ray"]
@@ -31,7 +31,7 @@ def run(
 ) -> Iterator[Finished]:
     """The pieces, screened, in their order. Raises LostProcess when a piece loses its worker again and again."""
     if engine == "ray":
-        from taciturn.screening.ray_engine import distributed
+        from taciturn.screening.engines.ray import distributed
 
         return distributed(job, pieces, folder, originals, workers, heard)
     if workers == 1 or len(pieces) == 1:

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Literal, Protocol, get_args
 
 from taciturn.errors import DataError, UsageError, nearest
-from taciturn.screening.bloom import Copies
-from taciturn.screening.near import THRESHOLD, Near
+from taciturn.screening.cleaning.bloom import Copies
+from taciturn.screening.cleaning.minhash import THRESHOLD, Near
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
 from taciturn.text.readers.corpus import MEMORY, names

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from taciturn.errors import DataError, MismatchError
-from taciturn.screening.evaluate import TOKEN
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import Line
+from taciturn.screening.measuring.evaluate import TOKEN
+from taciturn.screening.measuring.sample import Known, known
 from taciturn.screening.policies.base import Finder, Policy
 from taciturn.screening.policies.derived import Missing
 from taciturn.screening.rows import Local, Outcome, Row
-from taciturn.screening.sample import Known, known
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import Record
 from taciturn.text.spans import Span
 

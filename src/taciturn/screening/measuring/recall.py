@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from taciturn.errors import DataError
-from taciturn.screening.bounds import Stratum, ratio_upper, upper
-from taciturn.screening.judge import UNSURE, Judged, Secret
+from taciturn.screening.corpus.manifest import Counts
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import SIMPLE, Line
-from taciturn.screening.manifest import Counts
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.measuring.bounds import Stratum, ratio_upper, upper
+from taciturn.screening.measuring.judge import UNSURE, Judged, Secret
 
 
 @dataclass(frozen=True, slots=True)

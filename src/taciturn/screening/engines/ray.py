@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from taciturn.errors import LostProcess, MissingExtra, TaciturnError
-from taciturn.screening.engines import Heard, hand_over, handed_over
-from taciturn.screening.stage import Job
-from taciturn.screening.store import Finished, recall, screen_piece
+from taciturn.screening.corpus.piece import Job
+from taciturn.screening.corpus.store import Finished, recall, screen_piece
+from taciturn.screening.engines.local import Heard, hand_over, handed_over
 from taciturn.text.readers.pieces import Piece
 
 

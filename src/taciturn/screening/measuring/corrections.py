@@ -13,13 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from taciturn.errors import DataError, MismatchError, UsageError
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import LabelSpan, Line, Population, read, write
+from taciturn.screening.measuring.sample import draw, known
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.corrections import Corrections
 from taciturn.screening.redact import ADJACENT, maximal
-from taciturn.screening.sample import draw, known
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.readers import Corpus
 from taciturn.text.spans import Span, merge
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from taciturn.screening.stage import Job
+from taciturn.screening.corpus.piece import Job
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
 from taciturn.text.readers.pieces import Piece

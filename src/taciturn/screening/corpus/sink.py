@@ -12,7 +12,7 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from taciturn.screening.manifest import Shard, file_digest
+from taciturn.screening.corpus.manifest import Shard, file_digest
 from taciturn.screening.rows import Row
 
 _RECORDS: dict[str, Any] = {

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from taciturn.errors import DataError, UsageError, nearest
-from taciturn.screening.manifest import Counts, Manifest, file_digest
+from taciturn.screening.corpus.manifest import Counts, Manifest, file_digest
 from taciturn.text.document import MASK
 
 Part = Literal["public", "private", "skeletons", "redacted", "removed", "original"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from importlib import metadata
 
-from taciturn.screening.clean import Source
-from taciturn.screening.manifest import CleanedSource, Counts, Input, Manifest, Policies, PolicyName
-from taciturn.screening.options import Options
+from taciturn.screening.cleaning.clean import Source
+from taciturn.screening.corpus.manifest import CleanedSource, Counts, Input, Manifest, Policies, PolicyName
+from taciturn.screening.corpus.options import Options
 from taciturn.screening.policies.base import Policy
 
 

@@ -9,11 +9,11 @@ from dataclasses import asdict
 from operator import attrgetter
 from typing import Any
 
-from taciturn.screening.bounds import needed, needed_at
-from taciturn.screening.judge import Judged, Secret
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import Line
-from taciturn.screening.recall import Rate, Rates, groups, rates, stratified
-from taciturn.screening.screened import ScreenedCorpus
+from taciturn.screening.measuring.bounds import needed, needed_at
+from taciturn.screening.measuring.judge import Judged, Secret
+from taciturn.screening.measuring.recall import Rate, Rates, groups, rates, stratified
 
 FORMAT = 1
 

@@ -10,12 +10,12 @@ from itertools import islice
 from typing import Literal, TypeVar
 
 from taciturn.errors import DataError
+from taciturn.screening.corpus.screened import ScreenedCorpus
+from taciturn.screening.measuring.sample import known
 from taciturn.screening.partition import RecordPart
 from taciturn.screening.policies.base import Policy
 from taciturn.screening.redact import ADJACENT, Interval, maximal
 from taciturn.screening.rows import Local
-from taciturn.screening.sample import known
-from taciturn.screening.screened import ScreenedCorpus
 from taciturn.text.document import Document, Record
 from taciturn.text.readers import Corpus, Quarantined
 from taciturn.text.segment import Unit, split
