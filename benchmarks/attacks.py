@@ -25,12 +25,12 @@ import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from taciturn.auditing.canaries import Template, draw
-from taciturn.auditing.likelihood import pace
-from taciturn.auditing.ranking import midranks
-from taciturn.auditing.scores import BUDGET, read
-from taciturn.auditing.search import scored
-from taciturn.auditing.trie import candidate_trie, encode_candidates
+from taciturn.auditing.exposure.canaries import Template, draw
+from taciturn.auditing.exposure.likelihood import pace
+from taciturn.auditing.exposure.ranking import midranks
+from taciturn.auditing.exposure.search import scored
+from taciturn.auditing.exposure.trie import candidate_trie, encode_candidates
+from taciturn.auditing.membership.scores import BUDGET, read
 from taciturn.models.loss import collate, microbatches, record_losses, run_model
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import bpe_tokenizer, encode_all, mask_id

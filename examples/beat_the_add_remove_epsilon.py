@@ -16,7 +16,7 @@ import sys
 
 import numpy as np
 
-from taciturn.auditing.bounds import eps_lower
+from taciturn.auditing.lower_bounds.two_sided import eps_lower
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import PoissonGaussian
 

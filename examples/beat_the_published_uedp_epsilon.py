@@ -21,7 +21,7 @@ import sys
 import numpy as np
 from scipy.stats import binom
 
-from taciturn.auditing.bounds import eps_lower
+from taciturn.auditing.lower_bounds.two_sided import eps_lower
 from taciturn.privacy.guarantees.published_uedp import published_bound, published_claim
 
 USERS, USER_RATE, ENTITY_RATE, Z, STEPS, DELTA, BETA = 100, 0.05, 0.5, 2.0, 20, 1e-5, 1.0

@@ -13,11 +13,11 @@ import pytest
 
 import taciturn as tt
 from leaks import told
-from taciturn.auditing.canaries import Planted
-from taciturn.auditing.compare import Audited, compared, exceeded, statement
 from taciturn.auditing.controls import MEMBERS, TEMPLATE, overfitted
+from taciturn.auditing.exposure.canaries import Planted
 from taciturn.auditing.finding import Finding
-from taciturn.auditing.references import loaded, references
+from taciturn.auditing.lower_bounds.against_certificate import Audited, compared, exceeded, statement
+from taciturn.auditing.membership.references import loaded, references
 from taciturn.auditing.run import audit
 from taciturn.cli.main import run as command
 from taciturn.errors import UsageError

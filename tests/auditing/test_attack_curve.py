@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.stats import binom, norm
 
-from taciturn.auditing.curve import Curve, curve_of, gaussian, mu_lower, refuted, rejected
-from taciturn.auditing.noise import MOST, SelectiveSteps, Steps, noise_upper
-from taciturn.auditing.onerun import OneRun, one_run
+from taciturn.auditing.lower_bounds.f_dp import Curve, curve_of, gaussian, mu_lower, refuted, rejected
+from taciturn.auditing.lower_bounds.noise_level import MOST, SelectiveSteps, Steps, noise_upper
+from taciturn.auditing.lower_bounds.one_run import OneRun, one_run
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, SelectiveGaussian
 

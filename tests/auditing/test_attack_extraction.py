@@ -12,12 +12,12 @@ import torch
 from scipy.stats import binom
 
 from leaks import told
-from taciturn.auditing import extraction as module
-from taciturn.auditing.canaries import Planted
 from taciturn.auditing.controls import TEMPLATE, overfitted
-from taciturn.auditing.extraction import _blind, discoverable, extraction, log_probability
-from taciturn.auditing.generation import Decoding, continuations, opening
-from taciturn.auditing.known import Known, of_canaries, read_known
+from taciturn.auditing.exposure.canaries import Planted
+from taciturn.auditing.extraction import extraction as module
+from taciturn.auditing.extraction.decoding import Decoding, continuations, opening
+from taciturn.auditing.extraction.extraction import _blind, discoverable, extraction, log_probability
+from taciturn.auditing.extraction.secrets import Known, of_canaries, read_known
 from taciturn.errors import DataError, UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import byte_tokenizer

@@ -10,9 +10,9 @@ import pytest
 import torch
 
 import taciturn as tt
-from taciturn.auditing.gradient import gradient_membership, positive, settings, started
+from taciturn.auditing.membership.gradient import gradient_membership, positive, settings, started
+from taciturn.auditing.membership.gradient_scores import Directions, gradient_scores, movement
 from taciturn.auditing.run import audit
-from taciturn.auditing.whitebox import Directions, gradient_scores, movement
 from taciturn.cli.main import run as command
 from taciturn.errors import UsageError
 from taciturn.models.hf import export

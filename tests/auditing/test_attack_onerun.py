@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from taciturn.auditing.bounds import eps_lower, eps_lower_exposure, eps_lower_exposure_once
-from taciturn.auditing.onerun import OneRun, eps_lower_one_run, one_run, p_value
+from taciturn.auditing.lower_bounds.one_run import OneRun, eps_lower_one_run, one_run, p_value
+from taciturn.auditing.lower_bounds.two_sided import eps_lower, eps_lower_exposure, eps_lower_exposure_once
 
 
 def gaussian_delta(epsilon: float, sigma: float) -> float:

@@ -12,10 +12,17 @@ import torch
 
 from leaks import told
 from taciturn.auditing.controls import MEMBERS, overfitted
-from taciturn.auditing.generation import Decoding
-from taciturn.auditing.personal import Masked, gold, once, tagged
-from taciturn.auditing.pii import emitted, guessed, inferred, pii_extraction, pii_inference, pii_reconstruction
-from taciturn.auditing.rates import BLIND, rates, two_sides
+from taciturn.auditing.extraction.decoding import Decoding
+from taciturn.auditing.extraction.pii import (
+    emitted,
+    guessed,
+    inferred,
+    pii_extraction,
+    pii_inference,
+    pii_reconstruction,
+)
+from taciturn.auditing.extraction.rates import BLIND, rates, two_sides
+from taciturn.auditing.extraction.spans import Masked, gold, once, tagged
 from taciturn.auditing.run import audit
 from taciturn.errors import UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM

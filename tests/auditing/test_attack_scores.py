@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
-from taciturn.auditing.blind import blind_scores, blind_sd
-from taciturn.auditing.canaries import draw
 from taciturn.auditing.controls import MEMBERS, overfitted
-from taciturn.auditing.membership import group_membership, membership
-from taciturn.auditing.roc import delong
-from taciturn.auditing.scores import membership_scores, read, rmia
+from taciturn.auditing.exposure.canaries import draw
+from taciturn.auditing.membership.blind import blind_scores, blind_sd
+from taciturn.auditing.membership.membership import group_membership, membership
+from taciturn.auditing.membership.roc import delong
+from taciturn.auditing.membership.scores import membership_scores, read, rmia
 from taciturn.errors import UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import byte_tokenizer, encode

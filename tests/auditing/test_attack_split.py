@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from taciturn.auditing.split import split
+from taciturn.auditing.membership.split import split
 from taciturn.errors import UsageError
 from taciturn.text.document import Document
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from taciturn.auditing import combined as module
 from taciturn.auditing import nulls
-from taciturn.auditing.alphabets import NAMED
-from taciturn.auditing.canaries import Planted, Template, draw, write_plantings
-from taciturn.auditing.combined import combined, exposures
 from taciturn.auditing.controls import overfitted
-from taciturn.auditing.exposure import exposure, judged
+from taciturn.auditing.exposure import plantings as module
+from taciturn.auditing.exposure.alphabets import NAMED
+from taciturn.auditing.exposure.canaries import Planted, Template, draw, write_plantings
+from taciturn.auditing.exposure.exposure import exposure, judged
+from taciturn.auditing.exposure.plantings import combined, exposures
+from taciturn.auditing.exposure.ranking import Ranked, ranked
 from taciturn.auditing.finding import Finding
-from taciturn.auditing.ranking import Ranked, ranked
 from taciturn.auditing.run import audit
 from taciturn.errors import UsageError
 

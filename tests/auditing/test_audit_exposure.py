@@ -13,14 +13,15 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from leaks import told
-from taciturn.auditing import likelihood, nulls
-from taciturn.auditing.alphabets import NAMED
-from taciturn.auditing.canaries import Template, draw
+from taciturn.auditing import nulls
 from taciturn.auditing.controls import TEMPLATE, overfitted, positive_control
-from taciturn.auditing.exposure import exposure
-from taciturn.auditing.likelihood import BudgetSpent, candidate_scores, plain_scores
-from taciturn.auditing.ranking import midranks, ranks
-from taciturn.auditing.trie import build, candidate_trie, encode_candidates
+from taciturn.auditing.exposure import likelihood
+from taciturn.auditing.exposure.alphabets import NAMED
+from taciturn.auditing.exposure.canaries import Template, draw
+from taciturn.auditing.exposure.exposure import exposure
+from taciturn.auditing.exposure.likelihood import BudgetSpent, candidate_scores, plain_scores
+from taciturn.auditing.exposure.ranking import midranks, ranks
+from taciturn.auditing.exposure.trie import build, candidate_trie, encode_candidates
 from taciturn.errors import TaciturnError, UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import bpe_tokenizer, byte_tokenizer, encode, with_mask
@@ -151,7 +152,7 @@ def test_every_alphabet_equals_naive_scoring(alphabet: str, model_name: str, tok
 
 def test_hex_and_letters_need_no_look_at_the_candidates() -> None:
     """A vocabulary of single characters: the trie is written down, and is the one that tokenising gives."""
-    from taciturn.auditing import trie as module
+    from taciturn.auditing.exposure import trie as module
 
     tokenizer = byte_tokenizer()
     for name in ("hex", "letters"):
@@ -166,7 +167,7 @@ def test_six_digits_take_111111_evaluations() -> None:
 
 def test_every_way_to_the_trie_is_the_same() -> None:
     """A learned BPE with single digits: letter by letter, through the Rust core, and through the training encoder."""
-    from taciturn.auditing import trie as module
+    from taciturn.auditing.exposure import trie as module
 
     tokenizer, template = bpe_tokenizer(["my id is here, my id is there"] * 20, 300), Template("my id is {}", length=3)
     expected = module._records(tokenizer, map(template.secret, range(template.size)), template.prefix)

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
-from taciturn.auditing import membership as module
-from taciturn.auditing.canaries import Planted
 from taciturn.auditing.controls import MEMBERS, TEMPLATE, overfitted
-from taciturn.auditing.membership import distinct, group_membership, membership
+from taciturn.auditing.exposure.canaries import Planted
+from taciturn.auditing.membership import membership as module
+from taciturn.auditing.membership.membership import distinct, group_membership, membership
 from taciturn.auditing.run import audit
 from taciturn.errors import UsageError
 from taciturn.models.hf import export

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from taciturn.auditing import likelihood, search
-from taciturn.auditing.canaries import Template, draw
 from taciturn.auditing.controls import TEMPLATE, overfitted
-from taciturn.auditing.exposure import exposure
-from taciturn.auditing.likelihood import candidate_scores, pace
-from taciturn.auditing.ranking import midranks, ranked
-from taciturn.auditing.search import Estimate, scored
-from taciturn.auditing.trie import candidate_trie, encode_candidates
+from taciturn.auditing.exposure import likelihood, search
+from taciturn.auditing.exposure.canaries import Template, draw
+from taciturn.auditing.exposure.exposure import exposure
+from taciturn.auditing.exposure.likelihood import candidate_scores, pace
+from taciturn.auditing.exposure.ranking import midranks, ranked
+from taciturn.auditing.exposure.search import Estimate, scored
+from taciturn.auditing.exposure.trie import candidate_trie, encode_candidates
 from taciturn.errors import UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import byte_tokenizer

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from taciturn.auditing.comparisons import ALPHA, holm, shared
+from taciturn.auditing.extraction.rates import two_sides
 from taciturn.auditing.finding import LEAK, Finding
-from taciturn.auditing.overlap import near_copies, overlap
-from taciturn.auditing.rates import two_sides
-from taciturn.auditing.several import ALPHA, holm, shared
-from taciturn.auditing.told import told
+from taciturn.auditing.membership.overlap import near_copies, overlap
+from taciturn.auditing.membership.statistics import told
 
 
 def found(p: float, verdict: str = "leak", exceeded: bool = False) -> Finding:

@@ -14,8 +14,8 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import mannwhitneyu
 
 from taciturn.auditing import nulls
-from taciturn.auditing.bounds import clopper_pearson, eps_lower, eps_lower_exposure
-from taciturn.auditing.roc import auc_interval, auc_p, best_threshold, delong, roc, tpr_at_fpr
+from taciturn.auditing.lower_bounds.two_sided import clopper_pearson, eps_lower, eps_lower_exposure
+from taciturn.auditing.membership.roc import auc_interval, auc_p, best_threshold, delong, roc, tpr_at_fpr
 
 FEW = arrays(np.float64, st.integers(2, 12), elements=st.integers(0, 6).map(float))
 

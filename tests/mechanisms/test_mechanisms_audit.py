@@ -22,7 +22,7 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 import taciturn as tt
-from taciturn.auditing.curve import gaussian, refuted
+from taciturn.auditing.lower_bounds.f_dp import gaussian, refuted
 from taciturn.cli.main import run as command
 from taciturn.screening.policies import Policy
 from taciturn.screening.policies.regex import Regex

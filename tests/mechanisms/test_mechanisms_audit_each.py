@@ -21,11 +21,11 @@ import torch
 from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from taciturn.auditing.compare import Audited, against_run, statement
 from taciturn.auditing.finding import Finding
-from taciturn.auditing.gradient import started
-from taciturn.auditing.onerun import OneRun, one_run
-from taciturn.auditing.whitebox import gradient_scores
+from taciturn.auditing.lower_bounds.against_certificate import Audited, against_run, statement
+from taciturn.auditing.lower_bounds.one_run import OneRun, one_run
+from taciturn.auditing.membership.gradient import started
+from taciturn.auditing.membership.gradient_scores import gradient_scores
 from taciturn.mechanisms import MECHANISMS
 from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.run import Run, train

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from taciturn.auditing.compare import Audited, statement
+from taciturn.auditing.lower_bounds.against_certificate import Audited, statement
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.registry import guarantees
 from taciturn.privacy.accounting.accountant import compose

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from leaks import told
-from taciturn.auditing.bounds import clopper_pearson
+from taciturn.auditing.lower_bounds.two_sided import clopper_pearson
 from taciturn.errors import DataError
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.guarantees.claims import spent

@@ -1,7 +1,7 @@
 """Attacks that test what the guarantees claim, each with its null, its controls and a verdict (docs/attacks.md).
 
-Single attacks are functions of the modules named after them, such as ``taciturn.auditing.exposure.exposure`` and
-``taciturn.auditing.membership.membership``; the random split before training is ``taciturn.auditing.split.split``.
+Single attacks are functions of the modules named after them, such as ``taciturn.auditing.exposure.exposure.exposure`` and
+``taciturn.auditing.membership.membership.membership``; the random split before training is ``taciturn.auditing.membership.split.split``.
 """
 
 from __future__ import annotations
@@ -10,18 +10,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from taciturn.auditing.canaries import Planted, Template, draw, plant
-    from taciturn.auditing.compare import Audited, against_run
-    from taciturn.auditing.curve import Curve, mu_lower
+    from taciturn.auditing.exposure.canaries import Planted, Template, draw, plant
+    from taciturn.auditing.exposure.ranking import ranks
     from taciturn.auditing.finding import Finding
-    from taciturn.auditing.gradient import gradient_membership
-    from taciturn.auditing.membership import group_membership
-    from taciturn.auditing.noise import Steps, noise_upper
-    from taciturn.auditing.onerun import OneRun, one_run
-    from taciturn.auditing.ranking import ranks
+    from taciturn.auditing.lower_bounds.against_certificate import Audited, against_run
+    from taciturn.auditing.lower_bounds.f_dp import Curve, mu_lower
+    from taciturn.auditing.lower_bounds.noise_level import Steps, noise_upper
+    from taciturn.auditing.lower_bounds.one_run import OneRun, one_run
+    from taciturn.auditing.membership.gradient import gradient_membership
+    from taciturn.auditing.membership.gradient_scores import gradient_scores
+    from taciturn.auditing.membership.membership import group_membership
+    from taciturn.auditing.membership.split import Split
     from taciturn.auditing.run import audit
-    from taciturn.auditing.split import Split
-    from taciturn.auditing.whitebox import gradient_scores
 
 _HOME = {
     "Planted": "canaries",

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from taciturn.auditing.canaries import Template, draw
-from taciturn.auditing.ranking import ranks
-from taciturn.auditing.roc import delong
-from taciturn.auditing.scores import read
+from taciturn.auditing.exposure.canaries import Template, draw
+from taciturn.auditing.exposure.ranking import ranks
+from taciturn.auditing.membership.roc import delong
+from taciturn.auditing.membership.scores import read
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id

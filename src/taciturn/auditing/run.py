@@ -6,22 +6,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
-from taciturn.auditing.bounds import eps_lower_exposure_once
-from taciturn.auditing.canaries import Planted, read_plantings
-from taciturn.auditing.combined import exposures
-from taciturn.auditing.compare import Audited, against_run, compared
-from taciturn.auditing.extraction import extraction
+from taciturn.auditing.comparisons import ALPHA, shared
+from taciturn.auditing.exposure.canaries import Planted, read_plantings
+from taciturn.auditing.exposure.plantings import exposures
+from taciturn.auditing.exposure.search import MOST_MINUTES, Notify, Search
+from taciturn.auditing.extraction.decoding import Decoding
+from taciturn.auditing.extraction.extraction import extraction
+from taciturn.auditing.extraction.pii import pii_extraction, pii_inference, pii_reconstruction
+from taciturn.auditing.extraction.secrets import Known, of_canaries, read_known
+from taciturn.auditing.extraction.spans import Finder, Masked, gold, tagged
 from taciturn.auditing.finding import Finding
-from taciturn.auditing.generation import Decoding
-from taciturn.auditing.gradient import gradient_membership, settings, started
-from taciturn.auditing.known import Known, of_canaries, read_known
-from taciturn.auditing.membership import Score, group_membership, membership
-from taciturn.auditing.onerun import OneRun
-from taciturn.auditing.personal import Finder, Masked, gold, tagged
-from taciturn.auditing.pii import pii_extraction, pii_inference, pii_reconstruction
-from taciturn.auditing.scores import Model
-from taciturn.auditing.search import MOST_MINUTES, Notify, Search
-from taciturn.auditing.several import ALPHA, shared
+from taciturn.auditing.lower_bounds.against_certificate import Audited, against_run, compared
+from taciturn.auditing.lower_bounds.one_run import OneRun
+from taciturn.auditing.lower_bounds.two_sided import eps_lower_exposure_once
+from taciturn.auditing.membership.gradient import gradient_membership, settings, started
+from taciturn.auditing.membership.membership import Score, group_membership, membership
+from taciturn.auditing.membership.scores import Model
 from taciturn.errors import UsageError, nearest
 from taciturn.models.hf import load_exported
 from taciturn.privacy.accounting.events import Relation
@@ -80,17 +80,17 @@ def audit(
 
     canaries: what was planted, or the path of the ``canaries.json`` that says so; several plantings have a finding of
     exposure each and one over all. search, candidates, most_minutes, notify: of exposure, see
-    :func:`taciturn.auditing.exposure.exposure`. secrets: known secrets in their contexts
-    for extraction, or a file of :func:`taciturn.auditing.known.read_known`. copies: records that hold one canary, as
+    :func:`taciturn.auditing.exposure.exposure.exposure`. secrets: known secrets in their contexts
+    for extraction, or a file of :func:`taciturn.auditing.extraction.secrets.read_known`. copies: records that hold one canary, as
     planted by default; 1 where deduplication left one. members, nonmembers: texts trained on, and texts of the same kind
     never seen, one random split. coins: what that split decided, so what a bound on ε is of. reference, references,
-    population, score: see :func:`taciturn.auditing.membership.membership`. base: the model before training, for what it says
+    population, score: see :func:`taciturn.auditing.membership.membership.membership`. base: the model before training, for what it says
     anyway and for the gradient attack, which can make a run's own again. policy: what tags personal data; documents or
     records with gold spans bring their own, but samples need a policy. decoding: of extraction and samples. samples: n of
     extraction (100) and of each attack on personal data. probability: p of extraction.
 
     Where a certificate lies beside the model, a lower bound on ε (exposure, membership, gradient) is compared with its ε of
-    the same notion, relation and unit. All comparisons of an audit share one error: see :mod:`taciturn.auditing.several`.
+    the same notion, relation and unit. All comparisons of an audit share one error: see :mod:`taciturn.auditing.comparisons`.
     Raises UsageError for an unknown attack or a missing input.
     """
     _check(attacks, canaries, secrets, members, nonmembers, policy)

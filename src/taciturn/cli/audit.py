@@ -83,9 +83,9 @@ def audit(
 
     Example: `taciturn audit runs/mail --attack exposure --canaries canaries.json`
     """
-    from taciturn.auditing.compare import exceeded
+    from taciturn.auditing.extraction.decoding import Decoding
     from taciturn.auditing.finding import save
-    from taciturn.auditing.generation import Decoding
+    from taciturn.auditing.lower_bounds.against_certificate import exceeded
     from taciturn.auditing.run import audit as attack_all
     from taciturn.cli.show import as_json, talk
     from taciturn.errors import GuaranteeError
@@ -135,7 +135,7 @@ def _trained(run: Path, count: int, texts: Path | None, out: Path | None, seed: 
         return []
     if count < 1 or texts is None:
         raise UsageError("reference models need both: --train-references N and --reference-texts FILE")
-    from taciturn.auditing.references import references
+    from taciturn.auditing.membership.references import references
 
     return references(run, _lines(texts) or [], count, out or run.with_name(f"{run.name}-references"), seed=seed)
 

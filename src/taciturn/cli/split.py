@@ -26,7 +26,7 @@ def split(
     """
     import secrets
 
-    from taciturn.auditing.split import split as split_texts
+    from taciturn.auditing.membership.split import split as split_texts
     from taciturn.cli.show import as_json, out
     from taciturn.errors import UsageError
     from taciturn.text.atomic import write_bytes

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 
-from taciturn.auditing.compare import exceeded
+from taciturn.auditing.lower_bounds.against_certificate import exceeded
 from taciturn.errors import MissingExtra
 from taciturn.project import make_model, release_model
 from taciturn.project.context import Shared

@@ -127,7 +127,7 @@ def _followed(run: Any, out: Path, canaries: Canaries, test: Sequence[Record]) -
     import numpy as np
     import torch
 
-    from taciturn.auditing.ranking import ranks
+    from taciturn.auditing.exposure.ranking import ranks
     from taciturn.models.held_out import HeldOut
 
     model, tokenizer = run.model()

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from taciturn.auditing.bounds import clopper_pearson
+from taciturn.auditing.lower_bounds.two_sided import clopper_pearson
 from taciturn.errors import DataError
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.statements import miss_rates

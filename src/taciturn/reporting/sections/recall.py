@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from taciturn.auditing.bounds import clopper_pearson
+from taciturn.auditing.lower_bounds.two_sided import clopper_pearson
 from taciturn.errors import DataError
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.sections.costs import evidence_of

@@ -8,11 +8,19 @@ from typing import Any
 import numpy as np
 
 from taciturn.auditing import nulls
-from taciturn.auditing.blind import blind_sd
 from taciturn.auditing.finding import Finding, judge
-from taciturn.auditing.onerun import SHARES, one_run
-from taciturn.auditing.roc import auc_interval, best_threshold, delong, held_out, roc, shuffled_auc, tpr_at_fpr
-from taciturn.auditing.scores import Scores
+from taciturn.auditing.lower_bounds.one_run import SHARES, one_run
+from taciturn.auditing.membership.blind import blind_sd
+from taciturn.auditing.membership.roc import (
+    auc_interval,
+    best_threshold,
+    delong,
+    held_out,
+    roc,
+    shuffled_auc,
+    tpr_at_fpr,
+)
+from taciturn.auditing.membership.scores import Scores
 
 LEAST = 20
 """Fewest members and non-members for a verdict."""

@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from taciturn.auditing.membership.scores import Scores, compressed
 from taciturn.auditing.nulls import auc_sd
-from taciturn.auditing.scores import Scores, compressed
 
 TRAINED = ("words",)
 """Baselines that learn from the labels of the other half: their AUC spreads √2 as wide when there is nothing to find."""

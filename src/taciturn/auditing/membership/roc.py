@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 from scipy.stats import rankdata
 
-from taciturn.auditing.bounds import clopper_pearson, eps_lower
+from taciturn.auditing.lower_bounds.two_sided import clopper_pearson, eps_lower
 from taciturn.auditing.nulls import auc_sd
 
 Scores = NDArray[np.float64]

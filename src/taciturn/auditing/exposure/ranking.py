@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.auditing.canaries import Template, draw
-from taciturn.auditing.likelihood import candidate_scores, plain_scores
-from taciturn.auditing.search import MOST_MINUTES, TIE, Notify, Search, bounded, scored, tolerance
-from taciturn.auditing.trie import Ids, candidate_trie, encode_candidates
+from taciturn.auditing.exposure.canaries import Template, draw
+from taciturn.auditing.exposure.likelihood import candidate_scores, plain_scores
+from taciturn.auditing.exposure.search import MOST_MINUTES, TIE, Notify, Search, bounded, scored, tolerance
+from taciturn.auditing.exposure.trie import Ids, candidate_trie, encode_candidates
 from taciturn.errors import TaciturnError, UsageError
 
 CONTROLS = 512
@@ -99,7 +99,7 @@ def ranked(
     most_minutes: float = MOST_MINUTES,
     notify: Notify | None = None,
 ) -> Ranked:
-    """Ranks of planted secrets and of as many that were never inserted; see :func:`taciturn.auditing.exposure.exposure`."""
+    """Ranks of planted secrets and of as many that were never inserted; see :func:`taciturn.auditing.exposure.exposure.exposure`."""
     n = len(secrets)
     if candidates is not None and candidates < template.size:
         if candidates < 4 * n:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
-from taciturn.auditing.onerun import OneRun
+from taciturn.auditing.lower_bounds.one_run import OneRun
 from taciturn.privacy.accounting.accountant import Profile
 
 Floor = Callable[[float], float]

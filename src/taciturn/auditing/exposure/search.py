@@ -14,8 +14,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.auditing.likelihood import BudgetSpent, Scores, candidate_scores, pace, plain_scores
-from taciturn.auditing.trie import Ids, Trie
+from taciturn.auditing.exposure.likelihood import BudgetSpent, Scores, candidate_scores, pace, plain_scores
+from taciturn.auditing.exposure.trie import Ids, Trie
 from taciturn.errors import UsageError, nearest
 
 Search = Literal["auto", "exact", "branch-and-bound"]

@@ -1,7 +1,7 @@
 """Membership inference: can one tell which records a model was trained on? (CRT A.5; Carlini et al. 2021)
 
 The verdict is of one score, named before: the loss, or its difference to reference models. The other scores of
-``taciturn.auditing.scores`` stand in a table beside it. Members and non-members must come from one random split or one
+``taciturn.auditing.membership.scores`` stand in a table beside it. Members and non-members must come from one random split or one
 generator, else the attack measures the difference between two sources: the blind baselines, which never see the model,
 are there to show that. Non-members that are near-copies of members hide a leak: their share is measured, and above a fifth
 an attack that finds nothing is inconclusive.
@@ -16,13 +16,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.auditing.blind import blind_scores
 from taciturn.auditing.controls import overfitted, positive_control
 from taciturn.auditing.finding import Finding
-from taciturn.auditing.overlap import near_copies, overlap
-from taciturn.auditing.roc import best_threshold, delong
-from taciturn.auditing.scores import Model, membership_scores
-from taciturn.auditing.told import Pair, told
+from taciturn.auditing.membership.blind import blind_scores
+from taciturn.auditing.membership.overlap import near_copies, overlap
+from taciturn.auditing.membership.roc import best_threshold, delong
+from taciturn.auditing.membership.scores import Model, membership_scores
+from taciturn.auditing.membership.statistics import Pair, told
 from taciturn.errors import UsageError
 
 GROUPS = 1000

@@ -19,12 +19,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from taciturn.auditing.bounds import clopper_pearson
 from taciturn.auditing.controls import TEMPLATE, overfitted
+from taciturn.auditing.extraction.decoding import Decoding, opening
+from taciturn.auditing.extraction.secrets import Known, decoys_each, with_decoys
 from taciturn.auditing.finding import CLEAR, LEAK, Finding, judge
-from taciturn.auditing.generation import Decoding, opening
-from taciturn.auditing.known import Known, decoys_each, with_decoys
-from taciturn.auditing.scores import Model, Scores, compressed
+from taciturn.auditing.lower_bounds.two_sided import clopper_pearson
+from taciturn.auditing.membership.scores import Model, Scores, compressed
 from taciturn.errors import UsageError
 from taciturn.models.hf import context_length
 from taciturn.models.loss import collate, microbatches, run_model

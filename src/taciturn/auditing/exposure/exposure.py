@@ -1,7 +1,7 @@
 """Canary exposure: how far up a model ranks a planted secret among everything that could have stood there.
 
 exposure = log2|R| − log2 rank (Carlini et al. 2019, Definition 2; CRT Definition 9), with the exact rank of
-:mod:`taciturn.auditing.ranking`.
+:mod:`taciturn.auditing.exposure.ranking`.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 
 from taciturn.auditing import nulls
-from taciturn.auditing.bounds import eps_lower_exposure
-from taciturn.auditing.canaries import Template
 from taciturn.auditing.controls import positive_control
+from taciturn.auditing.exposure.canaries import Template
+from taciturn.auditing.exposure.ranking import Ranked, ranked
+from taciturn.auditing.exposure.search import MOST_MINUTES, Notify, Search
 from taciturn.auditing.finding import Finding, judge
-from taciturn.auditing.ranking import Ranked, ranked
-from taciturn.auditing.search import MOST_MINUTES, Notify, Search
+from taciturn.auditing.lower_bounds.two_sided import eps_lower_exposure
 from taciturn.errors import UsageError
 
 HIT_SHARE = 1e-3
@@ -40,7 +40,7 @@ def exposure(
     """Highest exposure of the planted ``secrets``, read against the exact null of the highest of as many unseen ones.
 
     template: a :class:`Template`, or its text (digits, as long as the secrets). search: how candidates are scored, see
-    :func:`taciturn.auditing.search.scored`. candidates: rank in a random subset of so many. most_minutes: refuse what
+    :func:`taciturn.auditing.exposure.search.scored`. candidates: rank in a random subset of so many. most_minutes: refuse what
     would take longer. notify: told what the work will take before it starts. Negative control: as many secrets of the
     same template that were never inserted, from the same enumeration of the same model, or from a small one of their own
     where branch and bound did not score them. Positive control: see :mod:`taciturn.auditing.controls`. No interval: the

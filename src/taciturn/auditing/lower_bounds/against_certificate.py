@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from math import isclose
 
 from taciturn.auditing.finding import Finding
-from taciturn.auditing.noise import MOST, Family, SelectiveSteps, Steps, noise_upper
-from taciturn.auditing.onerun import OneRun
+from taciturn.auditing.lower_bounds.noise_level import MOST, Family, SelectiveSteps, Steps, noise_upper
+from taciturn.auditing.lower_bounds.one_run import OneRun
 from taciturn.privacy.accounting.events import (
     Event,
     KindsGaussian,
@@ -118,7 +118,7 @@ def against_run(
 ) -> Finding:
     """The comparison of guesses of one run's coins. Two bounds share the error. A fifth of it is Steinke's, who knows
     nothing of the run but (ε, δ); the rest is that of the ledger's own steps, at the largest noise that the guesses do not
-    refute (``noise_at_most``, as a multiple of what the ledger says; taciturn.auditing.noise)."""
+    refute (``noise_at_most``, as a multiple of what the ledger says; taciturn.auditing.lower_bounds.noise_level)."""
     statements = certificate.statements()
     plain, more = 1 - 0.2 * (1 - confidence), 1 - 0.8 * (1 - confidence)
     family = _family(audited, statement(audited, statements), certificate)

@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.auditing.bounds import clopper_pearson
 from taciturn.auditing.controls import MEMBERS, TEMPLATE, overfitted
+from taciturn.auditing.extraction.decoding import Decoding, continuations
+from taciturn.auditing.extraction.rates import rates, two_sides
+from taciturn.auditing.extraction.spans import Finder, Masked, once, others, pooled, same, tagged, values
 from taciturn.auditing.finding import Finding
-from taciturn.auditing.generation import Decoding, continuations
-from taciturn.auditing.personal import Finder, Masked, once, others, pooled, same, tagged, values
-from taciturn.auditing.rates import rates, two_sides
-from taciturn.auditing.scores import Model, compressed, read
+from taciturn.auditing.lower_bounds.two_sided import clopper_pearson
+from taciturn.auditing.membership.scores import Model, compressed, read
 from taciturn.text.spans import Detection, Span
 
 PLAIN = Decoding()

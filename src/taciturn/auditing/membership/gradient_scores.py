@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from taciturn.auditing.scores import Model, Scores
+from taciturn.auditing.membership.scores import Model, Scores
 from taciturn.errors import UsageError
 from taciturn.models.hf import context_length
 from taciturn.models.loss import collate, microbatches, record_losses, run_model

@@ -27,7 +27,7 @@ def eps_lower(
 
     (ε, δ)-DP gives TPR ≤ e^ε·FPR + δ and TNR ≤ e^ε·FNR + δ; the bound is the larger of log((TPR_L − δ)/FPR_U) and
     log((TNR_L − δ)/FNR_U), each end one-sided at α/4 (α/2 when only the first form is used). The records must be
-    independent, as one of each of many runs are; many of one run are for :mod:`taciturn.auditing.onerun`.
+    independent, as one of each of many runs are; many of one run are for :mod:`taciturn.auditing.lower_bounds.one_run`.
 
     >>> round(eps_lower(300, 1000, 10, 1000, delta=1e-5, one_direction=True), 4)
     2.6971

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from taciturn.auditing import nulls
-from taciturn.auditing.canaries import Planted
-from taciturn.auditing.exposure import judged
+from taciturn.auditing.exposure.canaries import Planted
+from taciturn.auditing.exposure.exposure import judged
+from taciturn.auditing.exposure.ranking import Ranked, ranked
 from taciturn.auditing.finding import Finding, judge
-from taciturn.auditing.ranking import Ranked, ranked
 from taciturn.errors import UsageError
 
 ASSUMES = (
@@ -28,7 +28,7 @@ ASSUMES = (
 
 def exposures(model: Any, tokenizer: Any, plantings: Sequence[Planted], **options: Any) -> list[Finding]:
     """The finding of one planting, "exposure"; of several, "exposure-1", "exposure-2-missed", … and last "exposure", over
-    all of them. options: see :func:`taciturn.auditing.exposure.exposure`."""
+    all of them. options: see :func:`taciturn.auditing.exposure.exposure.exposure`."""
     found: list[Finding] = []
     every = _ranks(model, tokenizer, plantings, options)
     for number, planted in enumerate(plantings, 1):

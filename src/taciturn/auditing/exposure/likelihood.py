@@ -18,7 +18,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from taciturn.auditing.trie import Ids, Trie
+from taciturn.auditing.exposure.trie import Ids, Trie
 from taciturn.errors import UsageError
 from taciturn.models.lstm import LSTMForCausalLM
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import hypergeom
 
-from taciturn.auditing.bounds import clopper_pearson
 from taciturn.auditing.finding import CLEAR, LEAK, Finding, judge
+from taciturn.auditing.lower_bounds.two_sided import clopper_pearson
 
 LEAST = 20
 """Fewest values on each side for a verdict."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from taciturn.auditing.scores import Model
+from taciturn.auditing.membership.scores import Model
 from taciturn.errors import UsageError
 from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.run import Run, train

@@ -12,8 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from taciturn.auditing.curve import Curve, curve_of, rejected
-from taciturn.auditing.onerun import OneRun
+from taciturn.auditing.lower_bounds.f_dp import Curve, curve_of, rejected
+from taciturn.auditing.lower_bounds.one_run import OneRun
 from taciturn.privacy.accounting.accountant import Profile, compose
 from taciturn.privacy.accounting.events import Event, KindsGaussian, PoissonGaussian, Relation, SelectiveGaussian
 from taciturn.privacy.accounting.selective import Selective

@@ -1,4 +1,4 @@
-"""Membership told from the movement of the weights: the audit of one's own pipeline (see taciturn.auditing.whitebox).
+"""Membership told from the movement of the weights: the audit of one's own pipeline (see taciturn.auditing.membership.gradient_scores).
 
 Canaries are put in by fair coins, the run is trained as it always is, and the gradients of the canaries are looked for in
 what the weights moved by. Where the steps are few and canaries have tokens of their own, no attack is much stronger: a
@@ -16,13 +16,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from taciturn.auditing.blind import blind_scores
 from taciturn.auditing.finding import Finding
-from taciturn.auditing.membership import distinct
-from taciturn.auditing.roc import delong
-from taciturn.auditing.scores import Model
-from taciturn.auditing.told import told
-from taciturn.auditing.whitebox import gradient_scores
+from taciturn.auditing.membership.blind import blind_scores
+from taciturn.auditing.membership.gradient_scores import gradient_scores
+from taciturn.auditing.membership.membership import distinct
+from taciturn.auditing.membership.roc import delong
+from taciturn.auditing.membership.scores import Model
+from taciturn.auditing.membership.statistics import told
 from taciturn.errors import UsageError
 from taciturn.mechanisms.run import Run
 from taciturn.models.hf import load_model
@@ -49,7 +49,7 @@ def gradient_membership(
     """AUC of the gradient attack, and its guesses of the coins.
 
     members, nonmembers: the canaries whose coin said in, and out. base: the model as training began. clip, noise: see
-    :func:`taciturn.auditing.whitebox.gradient_scores`. Raises UsageError when either list is empty, and as that does.
+    :func:`taciturn.auditing.membership.gradient_scores.gradient_scores`. Raises UsageError when either list is empty, and as that does.
     """
     inside, outside = distinct(members, nonmembers)
     scores = gradient_scores(base, (model, tokenizer), [*inside, *outside], clip=clip, noise=noise)

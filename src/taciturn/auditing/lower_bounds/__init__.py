@@ -1,0 +1,1 @@
+"""auditing: lower_bounds."""

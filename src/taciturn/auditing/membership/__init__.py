@@ -1,0 +1,1 @@
+"""auditing: membership."""
