@@ -71,9 +71,9 @@ def records(n: int, steps: int = 20) -> None:
     from taciturn.models.tokens import Tokens, byte_tokenizer
     from taciturn.training.engine import Options, fit
     from taciturn.training.phase import Phase
+    from taciturn.training.phase_terms import ClipNoise, Poisson
     from taciturn.training.plan import Model, Plan, Seeds, Target
     from taciturn.training.schedules import Optimiser
-    from taciturn.training.terms import ClipNoise, Poisson
 
     tokenizer = byte_tokenizer()
     before = int(Path("/proc/self/statm").read_text().split()[1]) * resource.getpagesize() / 2**20

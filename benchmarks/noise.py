@@ -15,8 +15,8 @@ from collections.abc import Callable
 
 import torch
 
-from taciturn.training.noise import add_noise, grid_of
-from taciturn.training.stream import stream_key
+from taciturn.training.randomness.gaussian import add_noise, grid_of
+from taciturn.training.randomness.keystream import stream_key
 
 
 def main() -> None:

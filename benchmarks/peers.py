@@ -21,7 +21,7 @@ from taciturn.models.loss import CrossEntropy
 from taciturn.persample.capture import captured, trainable_names
 from taciturn.persample.clip import clipped_sum
 from taciturn.persample.sums import Sums
-from taciturn.training.noise import SecretSource
+from taciturn.training.randomness.gaussian import SecretSource
 
 CLIP, LR = 1.0, 1e-4
 

@@ -14,7 +14,7 @@ from scipy import stats
 from chance import TOTAL, Seeded, farthest, normal, rates, within
 from taciturn.privacy.accounting import selection_law
 from taciturn.privacy.accounting.private_selection import Poisson
-from taciturn.training.stream import stream_key
+from taciturn.training.randomness.keystream import stream_key
 
 
 def drawn() -> list[object]:

@@ -28,7 +28,7 @@ from taciturn.screening.policies import Policy
 from taciturn.screening.policies.regex import Regex
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
-from taciturn.training.noise import SecretSource
+from taciturn.training.randomness.gaussian import SecretSource
 
 CANARIES = 2200
 

@@ -36,7 +36,7 @@ from taciturn.screening.policies import Policy, policy
 from taciturn.screening.policies.regex import Regex
 from taciturn.text.document import MASK, Document
 from taciturn.text.readers import Corpus
-from taciturn.training.noise import SecretSource
+from taciturn.training.randomness.gaussian import SecretSource
 
 CANARIES = 240
 WORDS = Policy((Regex("words", r"w\d{1,3}(?: w\d{1,3}){0,2}", "word", ("w7 w7",)),), "words")

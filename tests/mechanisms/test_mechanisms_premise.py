@@ -16,8 +16,8 @@ from every_mechanism import DOCUMENTS, config, corpus
 from taciturn.mechanisms import MECHANISMS, planning
 from taciturn.mechanisms import run as runs
 from taciturn.text.document import Document
-from taciturn.training.noise import GRID_BITS
 from taciturn.training.plan import Plan
+from taciturn.training.randomness.gaussian import GRID_BITS
 from taciturn.training.schedules import Optimiser
 
 SECRET = "is 7741"  # missed by π, marked by π_c

@@ -37,7 +37,8 @@ from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.text.readers import Corpus
-from taciturn.training import engine, releases
+from taciturn.training import engine
+from taciturn.training.state import releases
 
 TEXTS = ["hello there"] * 6 + [f"my number is (555) 010-77{i:02}, ask for Zed Quill" for i in range(9)]
 STEPS, RATE, SIGMA = 10, 4 / 15, 1.5

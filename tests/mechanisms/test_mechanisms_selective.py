@@ -18,8 +18,8 @@ from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.text.readers import Corpus
+from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Plan, Target
-from taciturn.training.terms import SelectiveState
 
 TEXTS = ["hello there"] * 6 + [f"my number is (555) 010-77{i:02}, ask for me" for i in range(9)]
 EVIDENCE = Evidence(1e-4, redacted=False, labelled=20, missed_by_pi=2, missed_by_both=0)

@@ -9,9 +9,9 @@ from taciturn.mechanisms.cost import spent
 from taciturn.mechanisms.signal import SATURATED, doubts, ratio
 from taciturn.privacy.accounting.calibrate import noise_multiplier
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import ClipNoise, Plain, Poisson, Shuffle
 from taciturn.training.plan import Plan, Target
 from taciturn.training.schedules import Optimiser
-from taciturn.training.terms import ClipNoise, Plain, Poisson, Shuffle
 
 
 def plan(sigma: float, rate: float = 0.1, steps: int = 100, records: int = 100, clip: float = 1.0) -> Plan:

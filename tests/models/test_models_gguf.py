@@ -18,12 +18,12 @@ from taciturn.models.hf import export, load_adapted, load_exported, load_model
 from taciturn.models.lora import Lora
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.tokens import byte_tokenizer, encode_all, load_tokenizer, mask_id
-from taciturn.training.noise import SecretSource
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import ClipNoise, Poisson
 from taciturn.training.plan import Step
-from taciturn.training.rules import Work, private_gradient
+from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.schedules import Optimiser
-from taciturn.training.terms import ClipNoise, Poisson
+from taciturn.training.updates.gradients import Work, private_gradient
 
 gguf = pytest.importorskip("gguf", reason="GGUF files come with the extra taciturn[gguf]")
 pytest.importorskip("accelerate", reason="GGUF files come with the extra taciturn[gguf]")

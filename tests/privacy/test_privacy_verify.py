@@ -21,8 +21,8 @@ from taciturn.privacy.certificates.digests import load_json, write_json
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.privacy.guarantees.claims import spent_of
 from taciturn.training import phase as phases
+from taciturn.training import phase_terms, schedules
 from taciturn.training import plan as plans
-from taciturn.training import schedules, terms
 
 
 @pytest.fixture(scope="module")
@@ -296,14 +296,21 @@ def test_the_closed_set_is_what_plans_have() -> None:
         return set(kind.__dataclass_fields__)
 
     assert {
-        each.__name__: names(each) for each in (terms.Shuffle, terms.Poisson, terms.PoissonKinds, terms.UserEntity)
+        each.__name__: names(each)
+        for each in (phase_terms.Shuffle, phase_terms.Poisson, phase_terms.PoissonKinds, phase_terms.UserEntity)
     } == (plan_fields.SAMPLERS)
-    rules = (terms.Plain, terms.ClipNoise, terms.SelectiveState, terms.Residual, terms.LocalUpdates)
+    rules = (
+        phase_terms.Plain,
+        phase_terms.ClipNoise,
+        phase_terms.SelectiveState,
+        phase_terms.Residual,
+        phase_terms.LocalUpdates,
+    )
     assert {each.__name__: names(each) for each in rules} == plan_fields.RULES
     assert names(schedules.Optimiser) == plan_fields.PARTS["optimiser"]
-    assert names(terms.Fill) == plan_fields.PARTS["fill"]
+    assert names(phase_terms.Fill) == plan_fields.PARTS["fill"]
     assert names(plans.Model) == plan_fields.PARTS["model"]
-    rule, sampler = terms.ClipNoise(1.0, 2.0), terms.Poisson(0.1)
+    rule, sampler = phase_terms.ClipNoise(1.0, 2.0), phase_terms.Poisson(0.1)
     phase = phases.Phase("private", ("private",), 9, sampler, rule, 3, schedules.Optimiser(), rows=(1, 2))
     plan_fields.checked(plans.Plan("crt", (phase,), 1, plans.Target(1.0, 1e-5), "key").to_json())
 

@@ -15,9 +15,10 @@ from tiny import plan, private, python, run
 from processes import ended
 from taciturn.errors import Interrupted
 from taciturn.privacy.certificates.ledger import Ledger
-from taciturn.training import engine, repeat
-from taciturn.training.metrics import Progress
+from taciturn.training import engine
 from taciturn.training.plan import Plan
+from taciturn.training.state import noise_key
+from taciturn.training.state.metrics import Progress
 
 P = plan(average=0.9, noise=None)
 NOISY = private().event
@@ -70,7 +71,7 @@ def lost(out: Path) -> int:
 
 def elsewhere(monkeypatch: pytest.MonkeyPatch, **changed: str) -> None:
     """From now on this is another machine, or for no facts one on which sums do not repeat."""
-    real = repeat.environment
+    real = noise_key.environment
 
     def other(*facts: Any) -> Mapping[str, str] | None:
         return {**(real(*facts) or {}), **changed} if changed else None

@@ -27,13 +27,13 @@ from taciturn.models.hf import checkpoint_activations, load_model
 from taciturn.models.lora import Lora
 from taciturn.models.tokens import mask_id
 from taciturn.training import engine
+from taciturn.training.distributed.fsdp import gathered, is_cut, shard
+from taciturn.training.distributed.processes import ALONE, World, joined
 from taciturn.training.engine import Options
-from taciturn.training.noise import SecretSource
 from taciturn.training.plan import Plan, Step
-from taciturn.training.rules import Work, private_gradient
+from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.schedules import Optimiser
-from taciturn.training.sharded import gathered, is_cut, shard
-from taciturn.training.world import ALONE, World, joined
+from taciturn.training.updates.gradients import Work, private_gradient
 
 GENTLE = Optimiser("adamw", 3e-4)
 """A rate at which one step of the grid that noised sums are rounded to moves no weight by 1e-6."""

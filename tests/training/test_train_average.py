@@ -12,8 +12,8 @@ from tiny import VALID, model, plan, run, weights
 from torch import nn
 
 from taciturn.errors import UsageError
-from taciturn.training.average import decay_at
-from taciturn.training.metrics import Progress
+from taciturn.training.state.average import decay_at
+from taciturn.training.state.metrics import Progress
 
 
 @pytest.mark.parametrize("decay", [0.5, 0.999])
@@ -43,7 +43,7 @@ def test_evaluations_see_the_average_and_training_does_not(tmp_path: Path) -> No
 
 
 def test_the_average_is_of_trained_tensors_only_in_at_least_float32() -> None:
-    from taciturn.training.average import Average
+    from taciturn.training.state.average import Average
 
     m = nn.Sequential(nn.Linear(2, 2), nn.Linear(2, 2)).bfloat16()
     m[0].requires_grad_(False)

@@ -19,12 +19,12 @@ from torch import nn
 
 from processes import ended
 from taciturn.errors import DataError, Interrupted, MismatchError
-from taciturn.training import checkpoint
-from taciturn.training.checkpoint import Position, State
 from taciturn.training.engine import Options
-from taciturn.training.metrics import Progress
 from taciturn.training.plan import Plan
 from taciturn.training.schedules import Optimiser
+from taciturn.training.state import checkpoint
+from taciturn.training.state.checkpoint import Position, State
+from taciturn.training.state.metrics import Progress
 
 
 def same_run(a: Path, b: Path) -> bool:

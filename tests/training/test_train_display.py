@@ -12,8 +12,8 @@ from tiny import VALID, plan, private, public, run
 from taciturn.cli import show
 from taciturn.models.held_out import Utility
 from taciturn.training.engine import Options
-from taciturn.training.metrics import Progress, rows
 from taciturn.training.plan import Step
+from taciturn.training.state.metrics import Progress, rows
 
 
 def on(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> io.StringIO:

@@ -17,8 +17,8 @@ from tiny import DATA
 
 from chance import normal, within
 from processes import kill
-from taciturn.training import checkpoint
-from taciturn.training.noise import grid_of
+from taciturn.training.randomness.gaussian import grid_of
+from taciturn.training.state import checkpoint
 
 SIZES = (2, 3)  # 3: batches smaller than the number of processes, and tensors with rows that it does not divide
 REPEATABLE = [n for n, case in (CASES | SHARDED).items() if case.plan.seeds.noise is not None and n != "dropout"]

@@ -16,13 +16,13 @@ from tiny import plan, public, run
 from torch import nn
 
 from taciturn.errors import TaciturnError, UsageError
-from taciturn.training import reduce
+from taciturn.training.distributed import all_reduce
+from taciturn.training.distributed.all_reduce import pieces
+from taciturn.training.distributed.fsdp import blocks
+from taciturn.training.distributed.processes import ALONE, World, answering, joined
 from taciturn.training.engine import Options
 from taciturn.training.plan import Model
-from taciturn.training.reduce import pieces
-from taciturn.training.rules import Work
-from taciturn.training.sharded import blocks
-from taciturn.training.world import ALONE, World, answering, joined
+from taciturn.training.updates.gradients import Work
 
 
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 6))
@@ -39,8 +39,8 @@ def test_shares_hold_every_row_once_and_about_as_many_tokens(lengths: list[int],
 def test_pieces_hold_every_place_once_and_write_back(sizes: list[int], small: int, piece: int) -> None:
     tensors = [torch.zeros(n) for n in sizes]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reduce, "SMALL", small)
-        patch.setattr(reduce, "PIECE", piece)
+        patch.setattr(all_reduce, "SMALL", small)
+        patch.setattr(all_reduce, "PIECE", piece)
         cut = list(pieces(tensors))
     at = 0
     for part in cut:

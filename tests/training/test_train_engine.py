@@ -17,15 +17,15 @@ from taciturn.models.tokens import Tokens, encode_all, mask_id
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.text.document import MASK
-from taciturn.training import metrics
 from taciturn.training.engine import Options, fit
-from taciturn.training.metrics import Clock, Progress
-from taciturn.training.noise import SecretSource
 from taciturn.training.phase import Phase, epoch_steps
+from taciturn.training.phase_terms import ClipNoise, Plain, Poisson, Shuffle
 from taciturn.training.plan import Step
-from taciturn.training.rules import Work, plain_gradient, private_gradient
-from taciturn.training.sampling import draw
-from taciturn.training.terms import ClipNoise, Plain, Poisson, Shuffle
+from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.randomness.sampling import draw
+from taciturn.training.state import metrics
+from taciturn.training.state.metrics import Clock, Progress
+from taciturn.training.updates.gradients import Work, plain_gradient, private_gradient
 
 
 def released(phase: Phase, rows: list[int], budget: int = 10_000, step: int = 0, seed: int | None = 3) -> torch.Tensor:
@@ -164,7 +164,7 @@ def test_public_seconds_stand_still_in_private_phases(tmp_path: Path, monkeypatc
 
 def test_time_left_and_speed_come_from_the_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [0.0]
-    monkeypatch.setattr("taciturn.training.metrics.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("taciturn.training.state.metrics.time.monotonic", lambda: now[0])
     p = plan(public(3), private(rate=0.2, steps=4), repeat=1)
     steps = list(p.unroll())
     clock = Clock(p, 0)

@@ -30,12 +30,12 @@ from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.text.readers import Corpus
 from taciturn.training.engine import Options, fit
-from taciturn.training.metrics import Progress
-from taciturn.training.noise import SecretSource
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import ClipNoise, Poisson, Shuffle
 from taciturn.training.plan import Target
-from taciturn.training.sampling import draw
-from taciturn.training.terms import ClipNoise, Poisson, Shuffle
+from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.randomness.sampling import draw
+from taciturn.training.state.metrics import Progress
 
 
 def corpus(private_texts: int = 40) -> ScreenedCorpus:

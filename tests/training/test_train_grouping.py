@@ -12,7 +12,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from taciturn.errors import DataError, UsageError
-from taciturn.training.grouping import (
+from taciturn.training.units.grouping import (
     Caps,
     Dropped,
     by_user,
@@ -24,7 +24,7 @@ from taciturn.training.grouping import (
     row_keys,
     unnamed,
 )
-from taciturn.training.units import Units
+from taciturn.training.units.row_groups import Units
 
 UNLIMITED = Caps()
 

@@ -22,14 +22,14 @@ from taciturn.models.tokens import Tokens, encode_all, mask_id
 from taciturn.persample.isolated import product_precisions, set_product_precisions
 from taciturn.training.clipping import clipped, clipped_units
 from taciturn.training.engine import Options, fit
-from taciturn.training.local import local_gradient
-from taciturn.training.noise import SecretSource
+from taciturn.training.passes import Work
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import ClipNoise, LocalUpdates, Plain, Poisson, Shuffle
 from taciturn.training.plan import Model, Plan, Seeds, Step, Target
+from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.schedules import Optimiser
-from taciturn.training.terms import ClipNoise, LocalUpdates, Plain, Poisson, Shuffle
-from taciturn.training.units import of_lists
-from taciturn.training.work import Work
+from taciturn.training.units.row_groups import of_lists
+from taciturn.training.updates.federated import local_gradient
 
 V = len(tiny.TOKENIZER)
 MASK = mask_id(tiny.TOKENIZER)

@@ -16,10 +16,11 @@ from tiny import VALID, plan, private, public, run
 
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.privacy.certificates.ledger_lines import Entry, Mark, entries
-from taciturn.training import checkpoint, engine
+from taciturn.training import engine
 from taciturn.training.engine import Options
-from taciturn.training.noise import SecretSource
-from taciturn.training.repeat import KEY
+from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.state import checkpoint
+from taciturn.training.state.noise_key import KEY
 
 
 @pytest.mark.parametrize("change", ["threads", "budget", "key", "no key", "no environment", "GPU"])

@@ -12,8 +12,8 @@ from tiny import SGD, model, plan, private, public, run
 from torch import nn
 
 from taciturn.errors import TaciturnError
-from taciturn.training.movement import fingerprint, to_watch, watched
 from taciturn.training.schedules import Optimiser
+from taciturn.training.state.stuck_tensors import fingerprint, to_watch, watched
 
 
 @pytest.mark.parametrize("make", [lambda: public(3), lambda: private(steps=3)])

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from taciturn.errors import UsageError
-from taciturn.training.noise import CHUNK, SecretSource, add_noise, box_muller, coin_threshold, grid_of
-from taciturn.training.stream import Keystream, stream_key
+from taciturn.training.randomness.gaussian import CHUNK, SecretSource, add_noise, box_muller, coin_threshold, grid_of
+from taciturn.training.randomness.keystream import Keystream, stream_key
 
 Z = 5.5  # two-sided tail of a normal: 3.8e-8
 
@@ -283,7 +283,7 @@ def test_wrong_arguments_are_named() -> None:
 
 PROGRAM = """
 import os, torch
-from taciturn.training.noise import SecretSource
+from taciturn.training.randomness.gaussian import SecretSource
 def draw(source):
     x = torch.zeros(1000)
     source.add_gaussian(4, [x], 1.0)

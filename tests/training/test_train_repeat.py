@@ -18,13 +18,14 @@ from tiny import model, plan, private, public, run, weights
 from taciturn.errors import DataError, MismatchError
 from taciturn.persample.isolated import float32_products
 from taciturn.privacy.certificates.ledger import Ledger
-from taciturn.training import checkpoint, engine, releases, repeat
+from taciturn.training import engine
 from taciturn.training.engine import Options
-from taciturn.training.metrics import Progress
-from taciturn.training.noise import SecretSource
 from taciturn.training.plan import Plan
-from taciturn.training.releases import finish as end
-from taciturn.training.repeat import KEY, derived, repeatable
+from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.state import checkpoint, noise_key, releases
+from taciturn.training.state.metrics import Progress
+from taciturn.training.state.noise_key import KEY, derived, repeatable
+from taciturn.training.state.releases import finish as end
 
 
 def test_three_kills_come_to_the_bits_and_the_ledger_of_a_run_that_was_not_stopped(tmp_path: Path) -> None:
@@ -108,7 +109,7 @@ def test_no_step_has_two_releases_under_one_key(tmp_path: Path, monkeypatch: pyt
     note = releases.Releases.note
 
     def follow(self: Any, step: Any, state: Any) -> bool:
-        secret, digest = self.secret.seed, repeat.release_digest(state.model, state.clips.get(step.phase.name))
+        secret, digest = self.secret.seed, noise_key.release_digest(state.model, state.clips.get(step.phase.name))
         taken = note(self, step, state)
         if taken and step.phase.private:
             seen.setdefault((secret, step.number), set()).add(digest)
@@ -224,12 +225,12 @@ def test_what_sums_depend_on_is_named() -> None:
     assert repeatable(facts, {**facts, "threads": "1"}) == "another value than before: threads"
     assert "on a GPU" in str(repeatable(None, facts))
     assert "on a GPU" in str(repeatable(facts, None))
-    assert repeat.environment(dict, 1, torch.device("cuda"), engine.ALONE) is None
-    assert repeat.environment(dict, 1, torch.device("cpu"), replace(engine.ALONE, size=2)) is None
-    here = repeat.environment(dict, 1, torch.device("cpu"), engine.ALONE)
-    assert here == repeat.environment(dict, 1, torch.device("cpu"), engine.ALONE)
+    assert noise_key.environment(dict, 1, torch.device("cuda"), engine.ALONE) is None
+    assert noise_key.environment(dict, 1, torch.device("cpu"), replace(engine.ALONE, size=2)) is None
+    here = noise_key.environment(dict, 1, torch.device("cpu"), engine.ALONE)
+    assert here == noise_key.environment(dict, 1, torch.device("cpu"), engine.ALONE)
     with float32_products():  # asked for in words: the same arithmetic as by default
-        assert here == repeat.environment(dict, 1, torch.device("cpu"), engine.ALONE)
+        assert here == noise_key.environment(dict, 1, torch.device("cpu"), engine.ALONE)
 
 
 def test_a_base_model_or_records_that_changed_are_another_environment(tmp_path: Path) -> None:

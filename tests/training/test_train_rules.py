@@ -18,13 +18,13 @@ from taciturn.errors import UsageError
 from taciturn.models.tokens import mask_id
 from taciturn.persample.clip import RULES, NotFiniteError
 from taciturn.persample.tape import layer_of
-from taciturn.training.checkpoint import State
-from taciturn.training.noise import SecretSource
+from taciturn.training.distributed.processes import ALONE
+from taciturn.training.phase_terms import ClipNoise
 from taciturn.training.plan import Step
-from taciturn.training.rules import Work, clipped, private_gradient
+from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.state.checkpoint import State
 from taciturn.training.step import noised
-from taciturn.training.terms import ClipNoise
-from taciturn.training.world import ALONE
+from taciturn.training.updates.gradients import Work, clipped, private_gradient
 
 MASK_ID = mask_id(TOKENIZER)
 ROWS = np.arange(0, 25, 2)
@@ -160,7 +160,7 @@ def test_half_precision_stays_close_and_overflow_is_a_record_s_own(
     """A record that overflows is taken again at a smaller scale; nothing of it stays for others or for later steps."""
     m = model().eval()
     exact, _ = clipped(m, DATA, ROWS, MASK_ID, Work(), "flat", 0.3)
-    monkeypatch.setattr("taciturn.training.work.HALF_SCALE", 2.0**20)
+    monkeypatch.setattr("taciturn.training.passes.HALF_SCALE", 2.0**20)
     work = Work(autocast=dtype)
     before = work.scale
     sums, _ = work.attempt(lambda: clipped(m, DATA, ROWS, MASK_ID, work, "flat", 0.3))

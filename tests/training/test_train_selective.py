@@ -26,12 +26,14 @@ from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
 from taciturn.persample.sums import Sums
 from taciturn.privacy.accounting.events import SelectiveGaussian
 from taciturn.text.document import MASK
-from taciturn.training.noise import SecretSource
+from taciturn.training.passes import Work
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import Poisson, SelectiveState, Shuffle
 from taciturn.training.plan import Step
-from taciturn.training.rules import plain_gradient
+from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.schedules import Optimiser
-from taciturn.training.selective import (
+from taciturn.training.updates.gradients import plain_gradient
+from taciturn.training.updates.selective import (
     Runs,
     add_clipped,
     add_gradients,
@@ -39,9 +41,7 @@ from taciturn.training.selective import (
     clipped_state,
     selective_gradient,
 )
-from taciturn.training.selective import losses as run_losses
-from taciturn.training.terms import Poisson, SelectiveState, Shuffle
-from taciturn.training.work import Work
+from taciturn.training.updates.selective import losses as run_losses
 
 TOKENIZER = byte_tokenizer()
 MASKED = mask_id(TOKENIZER)
@@ -293,7 +293,7 @@ def test_two_processes_make_the_update_of_one(tmp_path: Path) -> None:
     os.environ |= {{"RANK": sys.argv[-1], "LOCAL_RANK": "0", "WORLD_SIZE": "2"}}
     os.environ |= {found_by()!r}
     import numpy as np, torch, test_train_selective as s
-    from taciturn.training.world import joined
+    from taciturn.training.distributed.processes import joined
     with joined() as world:
         m = s.model()
         s.selective_gradient(m, s.data(), np.array([0, 1, 2, 4, 5]), s.Work(), s.step(), s.SecretSource(5), world)

@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
-from taciturn.training.grouping import Caps, by_user, by_user_entity, capped, mentions
-from taciturn.training.standing import Standing, covered, deletions, holders, reach, standing
-from taciturn.training.units import Mentions, Units
+from taciturn.training.units.deletions import Standing, covered, deletions, holders, reach, standing
+from taciturn.training.units.grouping import Caps, by_user, by_user_entity, capped, mentions
+from taciturn.training.units.row_groups import Mentions, Units
 from timing import seconds
 
 rows_of = st.lists(

@@ -20,17 +20,17 @@ from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
 from taciturn.training.clipping import clipped_units, passes
 from taciturn.training.engine import Options, fit
-from taciturn.training.grouping import by_user, by_user_entity, mentions
-from taciturn.training.local import local_gradient
-from taciturn.training.noise import SecretSource
+from taciturn.training.passes import Work, scored
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import ClipNoise, LocalUpdates, Poisson, PoissonKinds, Residual, UserEntity
 from taciturn.training.plan import Step
-from taciturn.training.rules import private_gradient
-from taciturn.training.sampling import chosen, draw, residual_batch
+from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.randomness.sampling import chosen, draw, residual_batch
 from taciturn.training.schedules import Optimiser
-from taciturn.training.terms import ClipNoise, LocalUpdates, Poisson, PoissonKinds, Residual, UserEntity
-from taciturn.training.units import Units, grouped, of_lists
-from taciturn.training.work import Work, scored
+from taciturn.training.units.grouping import by_user, by_user_entity, mentions
+from taciturn.training.units.row_groups import Units, grouped, of_lists
+from taciturn.training.updates.federated import local_gradient
+from taciturn.training.updates.gradients import private_gradient
 
 MASK_ID = mask_id(TOKENIZER)
 TEXT = "the quick brown fox"

@@ -17,9 +17,9 @@ from taciturn.text.document import MASK, Record
 from taciturn.text.spans import Span
 from taciturn.training.engine import Options, fit
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import ClipNoise, Plain, Poisson, Shuffle
 from taciturn.training.plan import Model, Plan, Seeds, Target
 from taciturn.training.schedules import Optimiser
-from taciturn.training.terms import ClipNoise, Plain, Poisson, Shuffle
 
 TOKENIZER = byte_tokenizer()
 TEXTS = [f"record {i} says {'hello ' * (i % 5)}" for i in range(24)] + [MASK]

@@ -107,7 +107,7 @@ def show_plan(made: Any) -> None:
     """Print a plan as a table, with what it costs."""
     from taciturn.cli.show import number, out, table
     from taciturn.mechanisms.cost import spent
-    from taciturn.training.terms import LocalUpdates
+    from taciturn.training.phase_terms import LocalUpdates
 
     rows = []
     for phase in made.phases:

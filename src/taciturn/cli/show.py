@@ -53,7 +53,7 @@ def number(value: float | None, digits: int = 3) -> str:
 @contextmanager
 def training(label: str, target: float | None = None) -> Iterator[Callable[[Any], None]]:
     """A display for one run: phase, loss, tokens a second, ε spent of ``target``, time left; plain lines when not a
-    terminal. The function it yields takes a :class:`taciturn.training.metrics.Progress`."""
+    terminal. The function it yields takes a :class:`taciturn.training.state.metrics.Progress`."""
     if not talk.is_terminal:
         yield _lines(label, target)
         return

@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy.accounting.calibrate import noise_multiplier as calibrated
+from taciturn.training.phase_terms import ClipNoise
 from taciturn.training.plan import Target
 from taciturn.training.schedules import Optimiser
-from taciturn.training.terms import ClipNoise
 
 Config = TypeVar("Config", bound=BaseModel)
 
@@ -63,7 +63,7 @@ class PublicSteps(Strict):
 class PrivateSteps(Strict):
     """DP-SGD. rate: Poisson rate, else ``batch``/N. steps: in the whole run. noise_multiplier: σ, else calibrated to ε.
 
-    clipping and what follows it: see :class:`taciturn.training.terms.ClipNoise`. count_noise: σ of the count that adaptive
+    clipping and what follows it: see :class:`taciturn.training.phase_terms.ClipNoise`. count_noise: σ of the count that adaptive
     clipping looks at, a twentieth of the expected batch by default (Andrew et al. 2021, section 3.1).
     """
 

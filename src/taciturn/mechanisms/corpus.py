@@ -15,11 +15,11 @@ from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import MASK, Record
 from taciturn.text.readers import read
 from taciturn.text.segment import split
-from taciturn.training.grouping import mentions
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Plan
-from taciturn.training.terms import SelectiveState
-from taciturn.training.units import Mentions, Units, of_lists
+from taciturn.training.units.grouping import mentions
+from taciturn.training.units.row_groups import Mentions, Units, of_lists
 
 Item = TypeVar("Item")
 

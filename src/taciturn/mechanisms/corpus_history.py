@@ -27,7 +27,7 @@ from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.training.plan import Plan
 
 if TYPE_CHECKING:
-    from taciturn.training.checkpoint import Position
+    from taciturn.training.state.checkpoint import Position
 
 ENDED = (
     "An ended run does not go on: its noise key is destroyed, and other noise would be another release. Use its model, or "

@@ -16,8 +16,8 @@ from taciturn.privacy.accounting.tradeoff import TradeOff
 from taciturn.privacy.guarantees.claims import cost
 from taciturn.privacy.guarantees.claims import spent as spent_by
 from taciturn.privacy.guarantees.guarantee import round_up
+from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Plan
-from taciturn.training.terms import SelectiveState
 
 NONE: Mapping[Event, int] = MappingProxyType({})
 

@@ -88,8 +88,8 @@ def train(
 
     Under torchrun every process calls this; process 0 alone writes and notifies. ``out`` is a folder all of them see.
     """
-    from taciturn.training.metrics import summary_writer
-    from taciturn.training.world import joined
+    from taciturn.training.distributed.processes import joined
+    from taciturn.training.state.metrics import summary_writer
 
     if config.train.tensorboard:
         summary_writer()  # a missing extra is named before anything is written
@@ -114,9 +114,9 @@ def _train(
     from taciturn.models.template import set_template
     from taciturn.models.tokens import load_tokenizer, mask_id
     from taciturn.training.check import assured
+    from taciturn.training.distributed.fsdp import gathered
     from taciturn.training.engine import Options, fit
-    from taciturn.training.releases import finish
-    from taciturn.training.sharded import gathered
+    from taciturn.training.state.releases import finish
 
     plan = make_plan(config, screened, world.once(lambda: _salt(out, resume)))
     within_target(plan)
@@ -225,7 +225,7 @@ def _goes_on(plan: Plan, corpus: Path | None, out: Path) -> None:
     """Refuse to resume what is another run, has ended, or was put back to an earlier state."""
     _same_plan(plan, out)
     if ended(out / LEDGER):
-        from taciturn.training.repeat import destroy_key
+        from taciturn.training.state.noise_key import destroy_key
 
         destroy_key(out / "checkpoints")  # a process that was killed as its run ended may have left it
         raise DataError(f"{out}: this run has ended. {ENDED}")

@@ -1,6 +1,6 @@
 """Selective DP-SGD (Shi, Cui, Li, Jia, Yu 2021): noise on sensitive tokens and on the states they leave, none on the rest.
 
-One-layer LSTM only (taciturn.training.selective has the algorithm). What it protects is what the policy detects; that much
+One-layer LSTM only (taciturn.training.updates.selective has the algorithm). What it protects is what the policy detects; that much
 redaction gives for nothing, with ε = 0 (CRT, section 2), so this is a baseline. For what the policy misses ε is infinite.
 """
 
@@ -34,14 +34,14 @@ from taciturn.privacy.guarantees.statements import (
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import MASK
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import Poisson, SelectiveState
 from taciturn.training.plan import Plan, Target
-from taciturn.training.terms import Poisson, SelectiveState
 
 SUMMARY = "an LSTM with noise on sensitive tokens only; nothing for what the policy misses"
 
 
 class Config(Strict):
-    """See :class:`taciturn.training.terms.SelectiveState`. rate: Poisson rate, else ``batch``/N. steps: in the whole run.
+    """See :class:`taciturn.training.phase_terms.SelectiveState`. rate: Poisson rate, else ``batch``/N. steps: in the whole run.
 
     noise_multiplier: σ, else calibrated to ε. state_noise: σ_h, else σ·√runs: states then cost what parameters do.
     """

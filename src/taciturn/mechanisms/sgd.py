@@ -12,8 +12,8 @@ from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.statements import SECRET, nothing
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
+from taciturn.training.phase_terms import Plain, Shuffle
 from taciturn.training.plan import Plan, Target
-from taciturn.training.terms import Plain, Shuffle
 
 SUMMARY = "ordinary training on the original text; no protection"
 

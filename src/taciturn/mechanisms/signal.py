@@ -13,8 +13,8 @@ from __future__ import annotations
 from math import sqrt
 
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Plan
-from taciturn.training.terms import SelectiveState
 
 SATURATED = 2.0
 """σ from which it grows at a given ε as fast as q·√T does, so that neither larger steps nor more of them change r/√T

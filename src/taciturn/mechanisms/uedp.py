@@ -28,12 +28,12 @@ from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.statements import NOISED, UNITS, by_units, nowhere, settle
 from taciturn.privacy.guarantees.theorems import largest_group
 from taciturn.screening.corpus.screened import ScreenedCorpus
-from taciturn.training.grouping import Caps, by_user_entity, capped, kinds, row_keys
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import ClipNoise, PoissonKinds, UserEntity
 from taciturn.training.plan import Plan, Target
-from taciturn.training.standing import deletions, reach, standing
-from taciturn.training.terms import ClipNoise, PoissonKinds, UserEntity
-from taciturn.training.units import Units
+from taciturn.training.units.deletions import deletions, reach, standing
+from taciturn.training.units.grouping import Caps, by_user_entity, capped, kinds, row_keys
+from taciturn.training.units.row_groups import Units
 
 SUMMARY = "users and the entities they write about, protected together; a curve in the units a removal takes out"
 THEOREM = "deletion of units (guarantees.md §4.4)"
@@ -51,7 +51,7 @@ class Config(Strict):
     all its entities; ``limits`` (units of a user, users of an entity, units of both) is then a contract with the corpus.
     weights: w_e and w_s, of clipped gradients; constants, as a weight that followed counts would change with a removal.
     k: how many units go with the user and the entity that the target is about. units_per_user, units_per_entity,
-    rows_per_unit, selects: as :class:`taciturn.training.grouping.Caps` has them.
+    rows_per_unit, selects: as :class:`taciturn.training.units.grouping.Caps` has them.
     """
 
     coins: Literal["unit", "two-level"] = "unit"

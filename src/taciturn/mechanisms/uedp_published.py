@@ -27,10 +27,10 @@ from taciturn.privacy.guarantees.published_uedp import exchanged, published_boun
 from taciturn.privacy.guarantees.statements import NOISED, UNITS, settle
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import LocalUpdates, UserEntity
 from taciturn.training.plan import Plan, Target
-from taciturn.training.standing import holders
-from taciturn.training.terms import LocalUpdates, UserEntity
-from taciturn.training.units import Mentions, Units, grouped
+from taciturn.training.units.deletions import holders
+from taciturn.training.units.row_groups import Mentions, Units, grouped
 
 SUMMARY = "UeDP's Algorithm 1 as printed: its own ε as a published claim, and a bound that holds"
 WHY = "the paper takes the mean number of drawn users for the largest, and an update that changes for one that goes"

@@ -22,11 +22,11 @@ from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.statements import by_units
 from taciturn.screening.corpus.screened import ScreenedCorpus
-from taciturn.training.grouping import by_user
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import ClipNoise, LocalUpdates, Poisson
 from taciturn.training.plan import Plan, Target
-from taciturn.training.terms import ClipNoise, LocalUpdates, Poisson
-from taciturn.training.units import Units
+from taciturn.training.units.grouping import by_user
+from taciturn.training.units.row_groups import Units
 
 SUMMARY = "users drawn, clipped and noised as wholes; whether a person took part stays open"
 USER = "whether one user, with all records, was there"

@@ -1,4 +1,4 @@
-"""Σ of clipped per-unit gradients: a unit is a record, or several rows that are clipped as one (taciturn.training.units)."""
+"""Σ of clipped per-unit gradients: a unit is a record, or several rows that are clipped as one (taciturn.training.units.row_groups)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from taciturn.persample.clip import RULES, clipped_sum
 from taciturn.persample.isolated import isolated
 from taciturn.persample.sums import Sums
 from taciturn.persample.tape import layer_of
-from taciturn.training.sharded import ShardedSums
-from taciturn.training.units import Ints, Units
-from taciturn.training.work import Work, batch_of, scored
-from taciturn.training.world import ALONE, World
+from taciturn.training.distributed.fsdp import ShardedSums
+from taciturn.training.distributed.processes import ALONE, World
+from taciturn.training.passes import Work, batch_of, scored
+from taciturn.training.units.row_groups import Ints, Units
 
 
 def clipped(

@@ -19,23 +19,24 @@ from taciturn.models.precision import autocast_type
 from taciturn.models.tokens import Tokens, mask_id
 from taciturn.privacy.accounting.events import Event
 from taciturn.privacy.certificates.ledger import Ledger
-from taciturn.training import checkpoint, optim
+from taciturn.training import optim
 from taciturn.training.check import assured
-from taciturn.training.checkpoint import Position, State, room_on_disk
-from taciturn.training.interrupt import interruptible
-from taciturn.training.metrics import Clock, Metrics, Progress
-from taciturn.training.movement import fingerprint, to_watch, watched
+from taciturn.training.distributed.fsdp import shard
+from taciturn.training.distributed.processes import ALONE, World, answering
+from taciturn.training.passes import Work
+from taciturn.training.phase_terms import Residual, SelectiveState
 from taciturn.training.plan import Plan, Step
-from taciturn.training.releases import Releases
-from taciturn.training.repeat import environment
-from taciturn.training.rules import add_mean_gradient, plain_gradient
-from taciturn.training.sampling import chosen, draw, residual_batch
-from taciturn.training.sharded import shard
+from taciturn.training.randomness.sampling import chosen, draw, residual_batch
+from taciturn.training.state import checkpoint
+from taciturn.training.state.checkpoint import Position, State, room_on_disk
+from taciturn.training.state.interrupt import interruptible
+from taciturn.training.state.metrics import Clock, Metrics, Progress
+from taciturn.training.state.noise_key import environment
+from taciturn.training.state.releases import Releases
+from taciturn.training.state.stuck_tensors import fingerprint, to_watch, watched
 from taciturn.training.step import never_filled, noised, shown
-from taciturn.training.terms import Residual, SelectiveState
-from taciturn.training.units import Units
-from taciturn.training.work import Work
-from taciturn.training.world import ALONE, World, answering
+from taciturn.training.units.row_groups import Units
+from taciturn.training.updates.gradients import add_mean_gradient, plain_gradient
 
 logger = logging.getLogger("taciturn")
 
@@ -76,7 +77,7 @@ def fit(
     """Run ``plan`` on ``model`` in place; ``data`` maps a phase's name to its records, ``units`` that of a phase whose units
     are not records to them, ``spent`` a number of steps, and what was lost before them, to ε. begun: see :class:`Releases`.
     Writes under ``out``: ledger.jsonl, metrics.jsonl and checkpoints/. At the end the weights are the average, if the
-    plan names one; the run may be resumed until :func:`taciturn.training.releases.finish` ends it. Every process of
+    plan names one; the run may be resumed until :func:`taciturn.training.state.releases.finish` ends it. Every process of
     ``world`` calls this; only process 0 writes and notifies.
 
     Raises Interrupted after SIGINT or SIGTERM (a checkpoint was written), DataError when ``out`` holds another run, one that

@@ -20,8 +20,7 @@ from taciturn.privacy.accounting.events import (
     SelectiveGaussian,
     TwoLevelGaussian,
 )
-from taciturn.training.schedules import Optimiser
-from taciturn.training.terms import (
+from taciturn.training.phase_terms import (
     ClipNoise,
     Fill,
     Plain,
@@ -34,6 +33,7 @@ from taciturn.training.terms import (
     Shuffle,
     UserEntity,
 )
+from taciturn.training.schedules import Optimiser
 
 Unit = Literal["record", "user", "user-entity", "residual"]
 """What is drawn and clipped as one: a record; all of a user's records; a user's records about one set of entities; a

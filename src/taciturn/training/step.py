@@ -13,18 +13,18 @@ from taciturn.models.sensitive import Sensitive
 from taciturn.models.tokens import Tokens, packed
 from taciturn.persample.capture import trainable_names
 from taciturn.persample.clip import NotFiniteError
-from taciturn.training.checkpoint import State
+from taciturn.training.distributed.processes import World
 from taciturn.training.fill import filled
-from taciturn.training.local import local_gradient
-from taciturn.training.noise import SecretSource
+from taciturn.training.passes import Work
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import LocalUpdates, SelectiveState
 from taciturn.training.plan import Step
-from taciturn.training.rules import private_gradient
-from taciturn.training.selective import selective_gradient
-from taciturn.training.terms import LocalUpdates, SelectiveState
-from taciturn.training.units import Units
-from taciturn.training.work import Work
-from taciturn.training.world import World
+from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.state.checkpoint import State
+from taciturn.training.units.row_groups import Units
+from taciturn.training.updates.federated import local_gradient
+from taciturn.training.updates.gradients import private_gradient
+from taciturn.training.updates.selective import selective_gradient
 
 
 def never_filled(tokenizer: Any, model: Any) -> list[int]:

@@ -26,7 +26,7 @@ from taciturn.models.tokens import Tokens, encode_all, mask_id
 from taciturn.persample.capture import captured
 from taciturn.persample.clip import clipped_sum
 from taciturn.persample.sums import Sums
-from taciturn.training.work import scored
+from taciturn.training.passes import scored
 
 Vector = list[Tensor]
 """One tensor a parameter that moved."""

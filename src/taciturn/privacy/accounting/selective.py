@@ -1,6 +1,6 @@
 """Accounting of Selective DP-SGD: every noise it adds, composed, and no amplification by sampling.
 
-What one step shows of a drawn record when its secrets change and its public text does not (`training/selective.py`):
+What one step shows of a drawn record when its secrets change and its public text does not (`training/updates/selective.py`):
 
 - the noised LSTM state after each of at most R sensitive runs. Given the states before it, a state is a vector of norm at
   most C_h plus N(0, (σ_h·C_h)²): a Gaussian pair at ±1 in units of C_h. Public losses are functions of noised states and

@@ -94,8 +94,8 @@ def run(inputs: Inputs, work: Work) -> Results:
 def counted(documents: tuple[Any, ...], published: Published | None) -> Row:
     """Counts of a set, by category and for all together."""
     from taciturn.mechanisms.corpus import mentions_in
-    from taciturn.training.grouping import by_user_entity
-    from taciturn.training.standing import holders, standing
+    from taciturn.training.units.deletions import holders, standing
+    from taciturn.training.units.grouping import by_user_entity
 
     names = simulated_news.CATEGORIES if published is None else tuple(c for c in published.sensitive if c != "All")
     row: Row = {

@@ -21,7 +21,7 @@ from taciturn.errors import DataError
 from taciturn.persample.capture import trainable_names
 from taciturn.persample.isolated import product_precisions
 from taciturn.text.atomic import write_bytes
-from taciturn.training.world import World
+from taciturn.training.distributed.processes import World
 
 KEY, ENVIRONMENT = "noise.key", "environment.json"
 KEY_BYTES = 32

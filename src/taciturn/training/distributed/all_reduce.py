@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from taciturn.training.world import World
+from taciturn.training.distributed.processes import World
 
 PIECE = 2**22
 """Most numbers in a piece."""

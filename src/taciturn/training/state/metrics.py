@@ -17,8 +17,8 @@ from typing import Any
 
 from taciturn.errors import MissingExtra
 from taciturn.models.held_out import Utility
-from taciturn.training.checkpoint import Position
 from taciturn.training.plan import Plan, Step
+from taciturn.training.state.checkpoint import Position
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn.errors import DataError
-from taciturn.training.noise import SecretSource
 from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import Poisson, PoissonKinds, Residual, Shuffle, UserEntity
 from taciturn.training.plan import Step
-from taciturn.training.terms import Poisson, PoissonKinds, Residual, Shuffle, UserEntity
-from taciturn.training.units import Ints, Mentions, Units
+from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.units.row_groups import Ints, Mentions, Units
 
 
 def draw(step: Step, data_seed: int, secret: SecretSource) -> Ints:

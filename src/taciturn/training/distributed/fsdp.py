@@ -20,8 +20,8 @@ from torch.utils._pytree import tree_map
 from taciturn.errors import UsageError
 from taciturn.persample.capture import trainable_names, unsupported
 from taciturn.persample.sums import Sums
-from taciturn.training.reduce import PIECE, Noise, release
-from taciturn.training.world import World
+from taciturn.training.distributed.all_reduce import PIECE, Noise, release
+from taciturn.training.distributed.processes import World
 
 
 def shard(model: nn.Module, world: World) -> World:

@@ -20,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 
 from taciturn.errors import UsageError
-from taciturn.training.stream import BLOCK_BYTES, Keystream, stream_key
+from taciturn.training.randomness.keystream import BLOCK_BYTES, Keystream, stream_key
 
 GRID_BITS = 10  # released entries are multiples of a power of two in (std·2⁻¹¹, std·2⁻¹⁰]
 CHUNK = 1 << 17  # normals made at a time (2 MB of scratch): calls long enough that threads seldom wait for each other

@@ -27,13 +27,13 @@ from torch import nn
 from taciturn.errors import DataError, MismatchError
 from taciturn.privacy.certificates.ledger import GENESIS
 from taciturn.training import optim
-from taciturn.training.average import Average
-from taciturn.training.movement import fingerprint
+from taciturn.training.distributed.fsdp import cut_like, cut_optimiser, gathered, whole
+from taciturn.training.distributed.processes import ALONE, World
+from taciturn.training.passes import Work
 from taciturn.training.plan import Plan
-from taciturn.training.repeat import sync_folder
-from taciturn.training.sharded import cut_like, cut_optimiser, gathered, whole
-from taciturn.training.work import Work
-from taciturn.training.world import ALONE, World
+from taciturn.training.state.average import Average
+from taciturn.training.state.noise_key import sync_folder
+from taciturn.training.state.stuck_tensors import fingerprint
 
 logger = logging.getLogger("taciturn")
 

@@ -17,8 +17,8 @@ from torch import Tensor, nn
 
 from taciturn.errors import TaciturnError
 from taciturn.persample.capture import trainable_names
-from taciturn.training.sharded import local
-from taciturn.training.world import ALONE, World
+from taciturn.training.distributed.fsdp import local
+from taciturn.training.distributed.processes import ALONE, World
 
 BLOCK = 2**18
 """Values hashed together; their products stay in cache."""

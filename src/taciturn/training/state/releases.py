@@ -16,12 +16,12 @@ from types import TracebackType
 from taciturn.errors import DataError
 from taciturn.privacy.accounting.events import Event
 from taciturn.privacy.certificates.ledger import Ledger
-from taciturn.training import repeat
-from taciturn.training.checkpoint import Position, State
-from taciturn.training.noise import SecretSource
+from taciturn.training.distributed.processes import World
 from taciturn.training.plan import Plan, Step
-from taciturn.training.repeat import Environment
-from taciturn.training.world import World
+from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.state import noise_key
+from taciturn.training.state.checkpoint import Position, State
+from taciturn.training.state.noise_key import Environment
 
 logger = logging.getLogger("taciturn")
 LEDGER, CHECKPOINTS = "ledger.jsonl", "checkpoints"
@@ -64,17 +64,17 @@ class Releases:
         ledger = self._ledger = _ledger(out, self._at, resume)
         why = None
         if not self._seeded:
-            key = repeat.read_key(folder) if resume else None
-            why = repeat.repeatable(self._here, repeat.kept_environment(folder))
+            key = noise_key.read_key(folder) if resume else None
+            why = noise_key.repeatable(self._here, noise_key.kept_environment(folder))
             if key is None:
-                why, key = "the key of its noise is gone", repeat.new_key(folder)
+                why, key = "the key of its noise is gone", noise_key.new_key(folder)
             self._key = key
         if ledger.ahead and why is not None:
             self._lose(ledger, why)
         if not self._seeded:
-            repeat.keep_environment(folder, self._here)
+            noise_key.keep_environment(folder, self._here)
         self._begun(self._at, ledger)
-        return repeat.derived(self._key, self._plan.key, ledger.branch) if self._key else b""
+        return noise_key.derived(self._key, self._plan.key, ledger.branch) if self._key else b""
 
     def steps(self, steps: Iterator[Step], state: State) -> Iterator[Step]:
         """``steps`` in turn, one of them again where :meth:`note` did not take it."""
@@ -96,14 +96,14 @@ class Releases:
             return True
         release = None
         if phase.private and self._here is not None and not self._seeded:
-            release = repeat.release_digest(state.model, state.clips.get(phase.name))
+            release = noise_key.release_digest(state.model, state.clips.get(phase.name))
         if ledger.ahead:
             if ledger.repeat(step.number, phase.name, phase.event, release):
                 return True
             self._lose(ledger, f"step {step.number + 1} did not repeat bit for bit")
             self._begun(self._at, ledger)
             if not self._seeded:
-                self.secret = SecretSource(repeat.derived(self._key, self._plan.key, ledger.branch))
+                self.secret = SecretSource(noise_key.derived(self._key, self._plan.key, ledger.branch))
                 self._again = True
                 return False
         ledger.append(step.number, phase.name, phase.event, release)
@@ -164,14 +164,14 @@ def finish(out: Path) -> None:
     ledger = Ledger.resume(out / LEDGER)
     ledger.end()
     ledger.close()
-    repeat.destroy_key(out / CHECKPOINTS)
+    noise_key.destroy_key(out / CHECKPOINTS)
 
 
 def _ledger(out: Path, at: Position, resume: bool) -> Ledger:
     path = out / LEDGER
-    if not resume or not (path.exists() or at.steps or (out / CHECKPOINTS / repeat.KEY).exists()):
+    if not resume or not (path.exists() or at.steps or (out / CHECKPOINTS / noise_key.KEY).exists()):
         ledger = Ledger.create(path)
-        repeat.sync_folder(out)
+        noise_key.sync_folder(out)
         return ledger
     if not path.exists():
         raise DataError(

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn.errors import DataError, UsageError
-from taciturn.training.units import Ints, Mentions, Units, grouped
+from taciturn.training.units.row_groups import Ints, Mentions, Units, grouped
 
 Keys = NDArray[np.uint64] | Ints
 

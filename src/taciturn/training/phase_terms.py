@@ -100,7 +100,7 @@ class ClipNoise:
 @dataclass(frozen=True, slots=True)
 class SelectiveState:
     """Plain gradients of public tokens, per-record gradients of sensitive ones clipped to ``clip`` and noised, and the LSTM
-    state clipped to ``state_clip`` and noised wherever a sensitive run ends (taciturn.training.selective).
+    state clipped to ``state_clip`` and noised wherever a sensitive run ends (taciturn.training.updates.selective).
 
     noise_multiplier, state_noise: standard deviations in units of ``clip`` and ``state_clip``. runs: sensitive runs of a
     record after which the rest of it counts as sensitive.

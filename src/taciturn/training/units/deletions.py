@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from taciturn.errors import UsageError
-from taciturn.training.grouping import first_rows, incidence, mentions_of
-from taciturn.training.units import Ints, Mentions, Units
+from taciturn.training.units.grouping import first_rows, incidence, mentions_of
+from taciturn.training.units.row_groups import Ints, Mentions, Units
 
 
 @dataclass(frozen=True, slots=True)

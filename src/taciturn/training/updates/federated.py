@@ -19,13 +19,13 @@ from taciturn.models.tokens import Tokens
 from taciturn.persample.capture import trainable_names
 from taciturn.persample.clip import SAFETY
 from taciturn.persample.sums import Sums
-from taciturn.training.noise import SecretSource
+from taciturn.training.distributed.fsdp import release_sums
+from taciturn.training.distributed.processes import ALONE, World
+from taciturn.training.passes import Work, batch_of, scored
+from taciturn.training.phase_terms import LocalUpdates
 from taciturn.training.plan import Step
-from taciturn.training.sharded import release_sums
-from taciturn.training.terms import LocalUpdates
-from taciturn.training.units import Ints, Units
-from taciturn.training.work import Work, batch_of, scored
-from taciturn.training.world import ALONE, World
+from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.units.row_groups import Ints, Units
 
 
 def local_gradient(

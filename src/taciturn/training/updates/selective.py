@@ -35,13 +35,13 @@ from taciturn.persample.capture import trainable_names
 from taciturn.persample.clip import SAFETY, NotFiniteError
 from taciturn.persample.isolated import isolated
 from taciturn.persample.sums import Sums
-from taciturn.training.noise import SecretSource
+from taciturn.training.distributed.all_reduce import total_gradient
+from taciturn.training.distributed.fsdp import release_sums
+from taciturn.training.distributed.processes import ALONE, World
+from taciturn.training.passes import Work
+from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Step
-from taciturn.training.reduce import total_gradient
-from taciturn.training.sharded import release_sums
-from taciturn.training.terms import SelectiveState
-from taciturn.training.work import Work
-from taciturn.training.world import ALONE, World
+from taciturn.training.randomness.gaussian import SecretSource
 
 Weights = Mapping[str, Tensor]
 AT_A_TIME = 2**25
