@@ -17,7 +17,7 @@ from collections.abc import Callable
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.calibrate import noise_multiplier
 from taciturn.privacy.accounting.events import PoissonGaussian, Relation
-from taciturn.privacy.accounting.private_selection import NegativeBinomial, Poisson, select
+from taciturn.privacy.guarantees.private_selection import NegativeBinomial, Poisson, select
 from taciturn.privacy.guarantees.published_uedp import published_bound
 
 

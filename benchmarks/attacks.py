@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from transformers import GPT2Config, GPT2LMHeadModel
 
-from taciturn.auditing.exposure.canaries import Template, draw
+from taciturn.auditing.canaries.templates import Template, draw
 from taciturn.auditing.exposure.likelihood import pace
 from taciturn.auditing.exposure.ranking import midranks
 from taciturn.auditing.exposure.search import scored

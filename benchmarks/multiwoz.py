@@ -22,7 +22,7 @@ from typing import Any
 import torch
 
 from taciturn import api
-from taciturn.auditing.exposure.canaries import Planted, Template, draw, plant
+from taciturn.auditing.canaries.templates import Planted, Template, draw, plant
 from taciturn.mechanisms.run import Run
 from taciturn.models.held_out import utility
 from taciturn.privacy.guarantees.evidence import ALLOWED

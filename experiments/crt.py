@@ -25,7 +25,7 @@ import torch
 from common import Row, Work, number, table
 
 import taciturn as tt
-from taciturn.auditing.exposure.canaries import Planted, Template, draw, plant
+from taciturn.auditing.canaries.templates import Planted, Template, draw, plant
 from taciturn.data.loaders import load
 from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus

@@ -12,8 +12,8 @@ import pytest
 from scipy import stats
 
 from chance import TOTAL, Seeded, farthest, normal, rates, within
-from taciturn.privacy.accounting import selection_law
-from taciturn.privacy.accounting.private_selection import Poisson
+from taciturn.privacy.guarantees import selection_law
+from taciturn.privacy.guarantees.private_selection import Poisson
 from taciturn.training.randomness.keystream import stream_key
 
 

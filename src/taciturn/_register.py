@@ -13,13 +13,12 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 
 AUTO = "transformers.models.auto.modeling_auto"
-OURS = ("taciturn.models.lstm", "taciturn.models.awd_lstm")
 
 
 def register_lstm() -> None:
     """Register now, or as soon as the auto classes exist."""
     if AUTO in sys.modules:
-        import taciturn.models.awd_lstm  # noqa: F401 — importing it registers, and lstm with it
+        import taciturn.models.registered  # noqa: F401 — importing it registers
     elif not any(isinstance(finder, _AfterAuto) for finder in sys.meta_path):
         sys.meta_path.insert(0, _AfterAuto())
 
@@ -46,5 +45,4 @@ class _Registering(Loader):
 
     def exec_module(self, module: ModuleType) -> None:
         self._loader.exec_module(module)
-        if not any(name in sys.modules for name in OURS):  # else one of them asked for the auto classes, and registers
-            register_lstm()
+        register_lstm()

@@ -13,8 +13,8 @@ import pytest
 
 import taciturn as tt
 from leaks import told
+from taciturn.auditing.canaries.templates import Planted
 from taciturn.auditing.controls import MEMBERS, TEMPLATE, overfitted
-from taciturn.auditing.exposure.canaries import Planted
 from taciturn.auditing.finding import Finding
 from taciturn.auditing.lower_bounds.against_certificate import Audited, compared, exceeded, statement
 from taciturn.auditing.membership.references import loaded, references

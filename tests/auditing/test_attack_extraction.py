@@ -12,8 +12,8 @@ import torch
 from scipy.stats import binom
 
 from leaks import told
+from taciturn.auditing.canaries.templates import Planted
 from taciturn.auditing.controls import TEMPLATE, overfitted
-from taciturn.auditing.exposure.canaries import Planted
 from taciturn.auditing.extraction import extraction as module
 from taciturn.auditing.extraction.decoding import Decoding, continuations, opening
 from taciturn.auditing.extraction.extraction import _blind, discoverable, extraction, log_probability

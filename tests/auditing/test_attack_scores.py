@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 import torch
 
+from taciturn.auditing.canaries.templates import draw
 from taciturn.auditing.controls import MEMBERS, overfitted
-from taciturn.auditing.exposure.canaries import draw
 from taciturn.auditing.membership.blind import blind_scores, blind_sd
 from taciturn.auditing.membership.membership import group_membership, membership
 from taciturn.auditing.membership.roc import delong

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.auditing.exposure.alphabets import NAMED, alphabet, read_words
-from taciturn.auditing.exposure.canaries import Planted, Template, draw, plant, read_plantings, write_plantings
+from taciturn.auditing.canaries.alphabets import NAMED, alphabet, read_words
+from taciturn.auditing.canaries.templates import Planted, Template, draw, plant, read_plantings, write_plantings
 from taciturn.errors import DataError, UsageError
 
 WORDS = ("abacus", "abdomen", "zoom", "zoology")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.auditing.exposure.canaries import Planted, Template, draw, plant
+from taciturn.auditing.canaries.templates import Planted, Template, draw, plant
 from taciturn.errors import DataError, UsageError
 from taciturn.text.document import Document
 

@@ -11,10 +11,10 @@ import pytest
 from scipy.stats import binom
 
 from taciturn.auditing import nulls
+from taciturn.auditing.canaries.alphabets import NAMED
+from taciturn.auditing.canaries.templates import Planted, Template, draw, write_plantings
 from taciturn.auditing.controls import overfitted
 from taciturn.auditing.exposure import plantings as module
-from taciturn.auditing.exposure.alphabets import NAMED
-from taciturn.auditing.exposure.canaries import Planted, Template, draw, write_plantings
 from taciturn.auditing.exposure.exposure import exposure, judged
 from taciturn.auditing.exposure.plantings import combined, exposures
 from taciturn.auditing.exposure.ranking import Ranked, ranked

@@ -14,14 +14,15 @@ from scipy.stats import binom
 
 from leaks import told
 from taciturn.auditing import nulls
-from taciturn.auditing.controls import TEMPLATE, overfitted, positive_control
+from taciturn.auditing.canaries.alphabets import NAMED
+from taciturn.auditing.canaries.templates import Template, draw
+from taciturn.auditing.controls import TEMPLATE, overfitted
 from taciturn.auditing.exposure import likelihood
-from taciturn.auditing.exposure.alphabets import NAMED
-from taciturn.auditing.exposure.canaries import Template, draw
-from taciturn.auditing.exposure.exposure import exposure
+from taciturn.auditing.exposure.exposure import exposure, positive_control
 from taciturn.auditing.exposure.likelihood import BudgetSpent, candidate_scores, plain_scores
 from taciturn.auditing.exposure.ranking import midranks, ranks
 from taciturn.auditing.exposure.trie import build, candidate_trie, encode_candidates
+from taciturn.auditing.membership.membership import _positive_aucs
 from taciturn.errors import TaciturnError, UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import bpe_tokenizer, byte_tokenizer, encode, with_mask
@@ -248,9 +249,8 @@ def test_a_constant_model_ranks_everything_in_the_middle() -> None:
 
 
 def test_positive_control_is_remembered_perfectly() -> None:
-    control = positive_control()
-    assert control.exposure == control.exposure_max == math.log2(10**6)  # 19.93 bits
-    assert control.auc > 0.9
+    assert positive_control() == (math.log2(10**6), math.log2(10**6))  # 19.93 bits
+    assert _positive_aucs()["loss"] > 0.9
 
 
 def test_training_the_positive_control_leaves_the_global_random_state_alone() -> None:

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import torch
 
+from taciturn.auditing.canaries.templates import Planted
 from taciturn.auditing.controls import MEMBERS, TEMPLATE, overfitted
-from taciturn.auditing.exposure.canaries import Planted
 from taciturn.auditing.membership import membership as module
-from taciturn.auditing.membership.membership import distinct, group_membership, membership
+from taciturn.auditing.membership.membership import _positive_aucs, distinct, group_membership, membership
 from taciturn.auditing.run import audit
 from taciturn.errors import UsageError
 from taciturn.models.hf import export
@@ -114,8 +114,7 @@ def test_few_records_are_inconclusive() -> None:
 
 
 def test_a_broken_positive_control_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    control = type("Control", (), {"auc": 0.52})()
-    monkeypatch.setattr(module, "positive_control", lambda: control)
+    monkeypatch.setattr(module, "_positive_aucs", lambda: {**_positive_aucs(), "loss": 0.52})
     finding = membership(untrained(), TOKENIZER, records(30, 0), records(30, 1))
     assert finding.verdict == "inconclusive"
     assert "positive control failed" in finding.notes[0]

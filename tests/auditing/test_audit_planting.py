@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from taciturn.auditing.exposure.alphabets import NAMED
-from taciturn.auditing.exposure.canaries import Planted, Template, draw, read_plantings
-from taciturn.auditing.exposure.planting import Dial, choose, treated, write
+from taciturn.auditing.canaries.alphabets import NAMED
+from taciturn.auditing.canaries.planting import Dial, choose, treated, write
+from taciturn.auditing.canaries.templates import Planted, Template, draw, read_plantings
 from taciturn.cli.main import run
 from taciturn.errors import DataError, UsageError
 from taciturn.screening.measuring.sample import known

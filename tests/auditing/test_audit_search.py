@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
+from taciturn.auditing.canaries.templates import Template, draw
 from taciturn.auditing.controls import TEMPLATE, overfitted
 from taciturn.auditing.exposure import likelihood, search
-from taciturn.auditing.exposure.canaries import Template, draw
 from taciturn.auditing.exposure.exposure import exposure
 from taciturn.auditing.exposure.likelihood import candidate_scores, pace
 from taciturn.auditing.exposure.ranking import midranks, ranked

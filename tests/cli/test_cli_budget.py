@@ -18,7 +18,7 @@ from taciturn.errors import UsageError
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.calibrate import noise_multiplier
 from taciturn.privacy.accounting.events import PoissonGaussian
-from taciturn.privacy.accounting.private_selection import NegativeBinomial, Poisson, select
+from taciturn.privacy.guarantees.private_selection import NegativeBinomial, Poisson, select
 from taciturn.privacy.guarantees.theorems import bayesian, group, labels_needed, recall_bound
 
 PLAN = ["--rate", "0.05", "--steps", "20"]

@@ -14,13 +14,13 @@ from taciturn.mechanisms.corpus_history import number_of_runs
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.accounting import selection_law
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import PoissonGaussian
-from taciturn.privacy.accounting.private_selection import NegativeBinomial, Poisson, select
 from taciturn.privacy.accounting.rounding import up
 from taciturn.privacy.certificates.certificate import load_json, write_json
 from taciturn.privacy.certificates.history import RUNS, Drawn, Line, append, drawn, read
+from taciturn.privacy.guarantees import selection_law
+from taciturn.privacy.guarantees.private_selection import NegativeBinomial, Poisson, select
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy

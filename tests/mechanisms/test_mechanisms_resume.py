@@ -23,15 +23,15 @@ from taciturn.mechanisms.lock import training
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import Run, train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.accounting import selection_law
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import PoissonGaussian
-from taciturn.privacy.accounting.private_selection import NegativeBinomial
 from taciturn.privacy.accounting.rounding import up
 from taciturn.privacy.certificates.certificate import file_digest, load_json
 from taciturn.privacy.certificates.history import RUNS, Drawn, Line, append, lines_of, read
 from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.privacy.guarantees import selection_law
 from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.private_selection import NegativeBinomial
 from taciturn.reporting.export import export
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen

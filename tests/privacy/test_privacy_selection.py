@@ -14,8 +14,8 @@ from scipy.special import logsumexp
 from taciturn.errors import UsageError
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.accounting.private_selection import NegativeBinomial, Poisson, select
 from taciturn.privacy.accounting.renyi import ORDERS, RenyiCurve
+from taciturn.privacy.guarantees.private_selection import NegativeBinomial, Poisson, select
 
 SHAPES = (-0.5, 0.0, 0.5, 1.0, 2.0)
 ONE = {relation: compose({PoissonGaussian(0.02, 1.2): 200}, relation) for relation in ("add-remove", "substitution")}

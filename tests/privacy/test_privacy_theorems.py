@@ -12,6 +12,7 @@ from scipy.stats import binom
 from taciturn.errors import UsageError
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.accounting.largest_group import largest_group
 from taciturn.privacy.guarantees.theorems import (
     bayesian,
     bayesian_delta_reverse,
@@ -20,7 +21,6 @@ from taciturn.privacy.guarantees.theorems import (
     group_blackbox_delta,
     group_blackbox_epsilon,
     labels_needed,
-    largest_group,
     recall_bound,
 )
 

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import DataError, UsageError
-from taciturn.privacy.accounting import selection_law
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.accounting.private_selection import NegativeBinomial, Poisson, select
 from taciturn.privacy.certificates.composed_runs import beside, together
 from taciturn.privacy.certificates.history import Drawn, Line, Paid, append, drawn, read
+from taciturn.privacy.guarantees import selection_law
 from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.private_selection import NegativeBinomial, Poisson, select
 
 LAWS = [Poisson(0.5), Poisson(10.0), NegativeBinomial(10.0), NegativeBinomial(3.0, 0.0), NegativeBinomial(5.0, -0.5)]
 NOISY = PoissonGaussian(0.05, 2.0)

@@ -10,7 +10,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom, hypergeom
 
 from taciturn.errors import UsageError
-from taciturn.screening.measuring.bounds import (
+from taciturn.screening.bounds import (
     Stratum,
     lower,
     needed,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
-from taciturn.screening.measuring.bounds import lower
+from taciturn.screening.bounds import lower
 from taciturn.screening.policies import policy as named_policy
 from taciturn.screening.policies.base import Everything, Policy
 from taciturn.screening.policies.conservative import CUES, LEVELS, Closed, Cue, named, strongest

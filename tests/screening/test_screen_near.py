@@ -22,7 +22,7 @@ from taciturn.screening import ScreenedCorpus, policy, screen
 from taciturn.screening.cleaning import clean, minhash
 from taciturn.screening.cleaning.clean import SINGLES, Cleaned, Source, left_out
 from taciturn.screening.cleaning.minhash import Index, Near, candidate, rows
-from taciturn.screening.engines import local
+from taciturn.screening.engines import choose
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus, corpus, read
 from taciturn.text.readers.tally import Tally
@@ -282,7 +282,7 @@ def test_pieces_workers_and_interruption_make_no_difference(
     assert whole.counts.cleaned > 5
     assert whole.manifest.cleaned == one.manifest.cleaned == held.manifest.cleaned
 
-    whole_run = local.run
+    whole_run = choose.run
 
     def stopped(*args: object) -> object:
         for number, finished in enumerate(whole_run(*args)):  # type: ignore[arg-type]
@@ -291,7 +291,7 @@ def test_pieces_workers_and_interruption_make_no_difference(
             yield finished
 
     with monkeypatch.context() as patch:
-        patch.setattr("taciturn.screening.engines.local.run", stopped)
+        patch.setattr("taciturn.screening.engines.choose.run", stopped)
         with pytest.raises(KeyboardInterrupt):
             cleaned_run(path, tmp_path / "out", how)
     assert len(list((tmp_path / ".out.unfinished" / "work").glob("*.json"))) >= 3

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from taciturn.auditing.exposure.canaries import Planted, Template, draw, plant
+    from taciturn.auditing.canaries.templates import Planted, Template, draw, plant
     from taciturn.auditing.exposure.ranking import ranks
     from taciturn.auditing.finding import Finding
     from taciturn.auditing.lower_bounds.against_certificate import Audited, against_run

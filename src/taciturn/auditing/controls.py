@@ -6,7 +6,6 @@ in about two seconds, on text made up on the spot.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,25 +15,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from taciturn.auditing.exposure.canaries import Template, draw
-from taciturn.auditing.exposure.ranking import ranks
-from taciturn.auditing.membership.roc import delong
-from taciturn.auditing.membership.scores import read
+from taciturn.auditing.canaries.templates import Template, draw
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
 
 TEMPLATE = Template("key {}", length=6)
 MEMBERS = Template("code {}", length=6)
-
-
-@dataclass(frozen=True, slots=True)
-class PositiveControl:
-    """exposure of the toy's canary, at best exposure_max = log2|R| of its template; auc of membership by loss."""
-
-    exposure: float
-    exposure_max: float
-    auc: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,16 +66,3 @@ def _one_thread() -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(threads)
-
-
-@lru_cache(maxsize=1)
-def positive_control() -> PositiveControl:
-    """Both attacks on the toy."""
-    toy = overfitted()
-    seen, unseen = (read(toy.model, toy.tokenizer, texts).loss for texts in (toy.members, toy.nonmembers))
-    rank = float(ranks(toy.model, toy.tokenizer, TEMPLATE, [toy.secret])[0])
-    return PositiveControl(
-        exposure=math.log2(TEMPLATE.size) - math.log2(rank),
-        exposure_max=math.log2(TEMPLATE.size),
-        auc=float(delong(-seen[None], -unseen[None])[0][0]),
-    )

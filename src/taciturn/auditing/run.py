@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, cast
 
+from taciturn.auditing.canaries.templates import Planted, read_plantings
 from taciturn.auditing.comparisons import ALPHA, shared
-from taciturn.auditing.exposure.canaries import Planted, read_plantings
 from taciturn.auditing.exposure.plantings import exposures
 from taciturn.auditing.exposure.search import MOST_MINUTES, Notify, Search
 from taciturn.auditing.extraction.decoding import Decoding

@@ -102,7 +102,7 @@ def _law(text: str) -> tuple[Any, list[float]]:
 
     from taciturn.cli.ranges import values
     from taciturn.errors import UsageError
-    from taciturn.privacy.accounting import selection_law
+    from taciturn.privacy.guarantees import selection_law
 
     head, _, means = text.partition(":")
     name, shape = selection_law.law(head)

@@ -11,10 +11,10 @@ from taciturn.errors import DataError
 
 def corpus_budget(corpus: Path, delta: float) -> dict[str, Any]:
     """Runs and totals as plain JSON. Raises DataError if ``corpus`` is no screened corpus or its history is damaged."""
-    from taciturn.privacy.accounting import selection_law
     from taciturn.privacy.certificates.certificate import load_json
     from taciturn.privacy.certificates.composed_runs import together
     from taciturn.privacy.certificates.history import added, drawn, read
+    from taciturn.privacy.guarantees import selection_law
 
     if not (corpus / "manifest.json").is_file():
         raise DataError(f"'{corpus.name}' is not a screened corpus: it has no manifest.json")
@@ -83,7 +83,7 @@ def show_corpus(found: dict[str, Any]) -> None:
 def _show_draw(found: dict[str, Any], made: int) -> None:
     """The number of runs that was drawn, and what the best of them costs."""
     from taciturn.cli.show import out
-    from taciturn.privacy.accounting import selection_law
+    from taciturn.privacy.guarantees import selection_law
     from taciturn.privacy.guarantees.guarantee import Guarantee
 
     law = selection_law.words(

@@ -55,7 +55,7 @@ def demo(
     """
     import taciturn.reporting as reports
     from taciturn import api
-    from taciturn.auditing.exposure.canaries import Planted, Template, draw, plant
+    from taciturn.auditing.canaries.templates import Planted, Template, draw, plant
     from taciturn.cli.show import as_json, out, talk, training
     from taciturn.data.customersim import simulate
     from taciturn.errors import UsageError

@@ -43,7 +43,7 @@ def plan(
     from taciturn.mechanisms.planning import if_chosen, make_plan, promised
     from taciturn.mechanisms.registry import mechanism as mechanism_named
     from taciturn.mechanisms.settings import RunConfig, save_config
-    from taciturn.privacy.accounting import selection_law
+    from taciturn.privacy.guarantees import selection_law
     from taciturn.screening.corpus.screened import load
 
     raw: dict[str, Any] = {

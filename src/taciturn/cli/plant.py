@@ -51,9 +51,9 @@ def plant(
     """
     import secrets as system
 
-    from taciturn.auditing.exposure.alphabets import alphabet as symbols
-    from taciturn.auditing.exposure.canaries import Template, read_plantings, write_plantings
-    from taciturn.auditing.exposure.planting import Dial, choose, write
+    from taciturn.auditing.canaries.alphabets import alphabet as symbols
+    from taciturn.auditing.canaries.planting import Dial, choose, write
+    from taciturn.auditing.canaries.templates import Template, read_plantings, write_plantings
     from taciturn.cli.show import as_json, talk
     from taciturn.errors import UsageError
     from taciturn.screening.policies import policy as build

@@ -88,7 +88,7 @@ def _levels(
     ``confidence`` in spite of the choice (fixed-sequence test, Maurer, Hothorn, Lehmacher 1995).
     """
     from taciturn.cli.measured import build
-    from taciturn.screening.measuring.bounds import needed
+    from taciturn.screening.bounds import needed
     from taciturn.screening.measuring.judge import judge
     from taciturn.screening.measuring.recall import private_share, rates
 

@@ -14,8 +14,8 @@ from taciturn.errors import GuaranteeError, UsageError
 if TYPE_CHECKING:
     from taciturn.privacy.accounting.accountant import Profile
     from taciturn.privacy.accounting.events import Relation
-    from taciturn.privacy.accounting.private_selection import Runs
     from taciturn.privacy.accounting.tradeoff import TradeOff
+    from taciturn.privacy.guarantees.private_selection import Runs
 
 Values = Mapping[str, Sequence[Any]]
 """The values of each parameter: sigma or epsilon (a target), rate, steps, delta, group, gamma (may be left out), runs (the
@@ -86,8 +86,8 @@ def attacks(one: Mapping[str, Any]) -> TradeOff:
 
 def _chosen(profile: Profile, runs: Runs, single: Mapping[str, Any]) -> dict[str, Any]:
     """What the best of a random number of such runs costs."""
-    from taciturn.privacy.accounting import selection_law
-    from taciturn.privacy.accounting.private_selection import select
+    from taciturn.privacy.guarantees import selection_law
+    from taciturn.privacy.guarantees.private_selection import select
 
     found = select(profile, runs, single["delta"]).guarantee(single["notion"], single["unit"])
     return {
@@ -105,8 +105,8 @@ def _sigma_if_chosen(target: float, delta: float, rate: float, steps: int, relat
     """The smallest σ, to 1e-3, at which the run that is chosen keeps the target."""
     from taciturn.privacy.accounting.accountant import compose
     from taciturn.privacy.accounting.events import PoissonGaussian
-    from taciturn.privacy.accounting.private_selection import select
     from taciturn.privacy.accounting.user_entity import noise_for
+    from taciturn.privacy.guarantees.private_selection import select
 
     return noise_for(
         target, lambda sigma: select(compose({PoissonGaussian(rate, sigma): steps}, relation), runs, delta).epsilon

@@ -13,17 +13,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from taciturn.errors import DataError, GuaranteeError, TaciturnError, UsageError
-from taciturn.privacy.accounting import selection_law
 from taciturn.privacy.accounting.events import NonPrivate
-from taciturn.privacy.accounting.private_selection import Runs
 from taciturn.privacy.certificates.digests import load_json
 from taciturn.privacy.certificates.exported_model import LEDGER
 from taciturn.privacy.certificates.history import RUNS, Drawn, Line, added, append, drawn, lines_of, read
 from taciturn.privacy.certificates.ledger import GENESIS, Ledger
 from taciturn.privacy.certificates.ledger_lines import digest_after
+from taciturn.privacy.guarantees import selection_law
 from taciturn.privacy.guarantees.claims import Phases
 from taciturn.privacy.guarantees.claims import added as merged
 from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.private_selection import Runs
 from taciturn.training.plan import Plan
 
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from taciturn.mechanisms.cost import planned_epsilon
 from taciturn.mechanisms.refusals import refuse
 from taciturn.mechanisms.registry import guarantees, mechanism
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.accounting.private_selection import Runs
 from taciturn.privacy.certificates.composed_runs import together
 from taciturn.privacy.certificates.history import own
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.private_selection import Runs
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.plan import Plan, Seeds, Target
 

@@ -20,13 +20,13 @@ from taciturn.mechanisms.config import OptimiserConfig, Strict
 from taciturn.mechanisms.corpus import mentions_in
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import TwoLevelGaussian
+from taciturn.privacy.accounting.largest_group import largest_group
 from taciturn.privacy.accounting.user_entity import TwoLevel, noise_for
 from taciturn.privacy.accounting.user_entity import Units as Curve
 from taciturn.privacy.guarantees.claims import Phases, law, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.statements import NOISED, UNITS, by_units, nowhere, settle
-from taciturn.privacy.guarantees.theorems import largest_group
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import ClipNoise, PoissonKinds, UserEntity

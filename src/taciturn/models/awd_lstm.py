@@ -12,13 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import (
-    AutoConfig,
-    AutoModelForCausalLM,
-    AutoModelForSequenceClassification,
-    PretrainedConfig,
-    PreTrainedModel,
-)
+from transformers import PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from taciturn.models.lstm import RecurrentLM, State, refuse_left_padding, run_layers
@@ -196,8 +190,3 @@ class AWDLSTMForSequenceClassification(PreTrainedModel):
         logits = self.classifier(y[rows, last])
         loss = None if labels is None else nn.functional.cross_entropy(logits, labels)
         return SequenceClassifierOutput(loss=loss, logits=logits)
-
-
-AutoConfig.register("taciturn_awd_lstm", AWDLSTMConfig, exist_ok=True)
-AutoModelForCausalLM.register(AWDLSTMConfig, AWDLSTMForCausalLM, exist_ok=True)
-AutoModelForSequenceClassification.register(AWDLSTMConfig, AWDLSTMForSequenceClassification, exist_ok=True)

@@ -1,7 +1,7 @@
 """A recurrent language model that behaves like any other `transformers` causal language model.
 
 The shape CRT uses (Zhao, Li, Wang 2022, A.3): embedding 200, one LSTM layer of 200, a linear decoder.
-Importing this module registers it with the Auto classes, so an exported folder loads with `AutoModelForCausalLM`.
+An exported folder loads with `AutoModelForCausalLM` (taciturn/models/registered.py).
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from transformers import AutoConfig, AutoModelForCausalLM, GenerationMixin, PretrainedConfig, PreTrainedModel
+from transformers import GenerationMixin, PretrainedConfig, PreTrainedModel
 from transformers.utils import ModelOutput
-
-from taciturn._register import register_lstm
 
 State = tuple[Tensor, Tensor]
 """Hidden and cell state, each [layers, B, H], H the widest layer's."""
@@ -184,8 +182,3 @@ def refuse_left_padding(attention_mask: Tensor | None) -> None:
     """ValueError when a row of ``attention_mask``, [B, T], begins with padding."""
     if attention_mask is not None and not bool(attention_mask[:, 0].all()):
         raise ValueError("a recurrent model needs padding on the right: set tokenizer.padding_side = 'right'")
-
-
-AutoConfig.register("taciturn_lstm", LSTMConfig, exist_ok=True)
-AutoModelForCausalLM.register(LSTMConfig, LSTMForCausalLM, exist_ok=True)
-register_lstm()  # the AWD-LSTM too, when it was this module that made the auto classes load

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from taciturn.auditing.exposure.canaries import Planted
+from taciturn.auditing.canaries.templates import Planted
 from taciturn.auditing.finding import Finding
 from taciturn.mechanisms.certify import noised_parts
 from taciturn.project.settings import Project

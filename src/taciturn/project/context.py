@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from taciturn.auditing.exposure.canaries import Planted
+from taciturn.auditing.canaries.templates import Planted
 from taciturn.auditing.finding import Finding
 from taciturn.auditing.finding import load as load_findings
 from taciturn.mechanisms.planning import make_plan

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from taciturn.auditing.exposure.canaries import Planted, Template, draw
+from taciturn.auditing.canaries.templates import Planted, Template, draw
 from taciturn.errors import UsageError
 from taciturn.mechanisms.config import Strict, existing, parse
 from taciturn.mechanisms.registry import mechanism
@@ -56,7 +56,7 @@ class Split(Strict):
 
 
 class Canaries(Strict):
-    """See :mod:`taciturn.auditing.exposure.canaries`."""
+    """See :mod:`taciturn.auditing.canaries.templates`."""
 
     number: int = Field(0, ge=0)
     copies: int = Field(4, ge=1)

@@ -6,7 +6,7 @@ import random
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from taciturn.auditing.exposure.canaries import Planted, plant
+from taciturn.auditing.canaries.templates import Planted, plant
 from taciturn.errors import DataError
 from taciturn.project.settings import Project
 from taciturn.screening.pipeline import screen

@@ -24,7 +24,7 @@ from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.corpus.sink import ORIGINALS, RECORDS, Sink
 from taciturn.screening.corpus.store import DUPLICATES, Store, recall
 from taciturn.screening.dedup import Digests, Scope, copies
-from taciturn.screening.engines import local
+from taciturn.screening.engines import choose
 from taciturn.screening.policies.base import Finder, Policy
 from taciturn.screening.policies.derived import Missing
 from taciturn.text.readers import Corpus, Quarantined
@@ -63,7 +63,7 @@ def screen(
     keep_originals: bool = True,
     out: str | os.PathLike[str] | None = None,
     workers: int = 1,
-    engine: local.Engine = "local",
+    engine: choose.Engine = "local",
     notify: Callable[[Progress], None] = lambda _: None,
 ) -> ScreenedCorpus:
     """Split → Redact → Partition → Dedup, with skeletons taken before Dedup (guarantees.md §2 and §3).
@@ -123,7 +123,7 @@ def screen(
         work = job(store.secret, cleaned)
         old = {p.number: found for p in pieces if (found := recall(store.folder, p.number))}
         todo = [p for p in pieces if p.number not in old]
-        new = local.run(engine, workers, work, todo, store.folder, keep_originals, watch.heard)
+        new = choose.run(engine, workers, work, todo, store.folder, keep_originals, watch.heard)
         finished = []
         for piece in pieces:
             each = old[piece.number] if piece.number in old else next(new)

@@ -1,1 +1,1 @@
-"""auditing: exposure."""
+"""Exposure: exact ranks of planted secrets among all that could have stood in their place."""

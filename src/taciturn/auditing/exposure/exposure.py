@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from taciturn.auditing import nulls
-from taciturn.auditing.controls import positive_control
-from taciturn.auditing.exposure.canaries import Template
-from taciturn.auditing.exposure.ranking import Ranked, ranked
+from taciturn.auditing.canaries.templates import Template
+from taciturn.auditing.controls import TEMPLATE, overfitted
+from taciturn.auditing.exposure.ranking import Ranked, ranked, ranks
 from taciturn.auditing.exposure.search import MOST_MINUTES, Notify, Search
 from taciturn.auditing.finding import Finding, judge
 from taciturn.auditing.lower_bounds.two_sided import eps_lower_exposure
@@ -64,16 +65,24 @@ def exposure(
     return judged(found)
 
 
+@lru_cache(maxsize=1)
+def positive_control() -> tuple[float, float]:
+    """Exposure of the over-fitted toy's canary, and the most it could be, log2|R| of its template; both in bits."""
+    toy = overfitted()
+    rank = float(ranks(toy.model, toy.tokenizer, TEMPLATE, [toy.secret])[0])
+    return math.log2(TEMPLATE.size) - math.log2(rank), math.log2(TEMPLATE.size)
+
+
 def judged(found: Ranked) -> Finding:
     """The finding that ranks make."""
     n, size = len(found.last), found.size
     bits = math.log2(size) - np.log2(found.middle)
     control_bits = math.log2(found.control_size) - np.log2(found.control_middle)
-    positive = positive_control()
+    positive, positive_max = positive_control()
     p = nulls.exposure_max_p(float(found.last.min()), n, size)
     p_mean = nulls.exposure_sum_p(found.last, size)
     problems, notes = [], []
-    if positive.exposure < positive.exposure_max - 1:
+    if positive < positive_max - 1:
         problems.append("the positive control failed: the attack misses an over-fitted model's secrets")
     if nulls.exposure_max_p(float(found.control_last.min()), n, found.control_size) < 1e-4:
         problems.append("the negative control failed: secrets never inserted rank high")
@@ -98,8 +107,8 @@ def judged(found: Ranked) -> Finding:
             "single_p95": nulls.exposure_max_p95(1, size),
         },
         controls={
-            "positive": positive.exposure,
-            "positive_max": positive.exposure_max,
+            "positive": positive,
+            "positive_max": positive_max,
             "negative": float(control_bits.max()),
             "negative_mean": float(control_bits.mean()),
         },

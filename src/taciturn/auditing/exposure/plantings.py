@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from taciturn.auditing import nulls
-from taciturn.auditing.exposure.canaries import Planted
+from taciturn.auditing.canaries.templates import Planted
 from taciturn.auditing.exposure.exposure import judged
 from taciturn.auditing.exposure.ranking import Ranked, ranked
 from taciturn.auditing.finding import Finding, judge

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.auditing.exposure.canaries import Template, draw
+from taciturn.auditing.canaries.templates import Template, draw
 from taciturn.auditing.exposure.likelihood import candidate_scores, plain_scores
 from taciturn.auditing.exposure.search import MOST_MINUTES, TIE, Notify, Search, bounded, scored, tolerance
 from taciturn.auditing.exposure.trie import Ids, candidate_trie, encode_candidates

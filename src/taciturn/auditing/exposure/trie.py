@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.auditing.exposure.canaries import Template
+from taciturn.auditing.canaries.templates import Template
 from taciturn.errors import UsageError
 from taciturn.models.tokens import encode_all, start_id
 

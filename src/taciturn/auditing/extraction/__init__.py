@@ -1,1 +1,1 @@
-"""auditing: extraction."""
+"""Extraction: secrets and personal data that a model gives away, asked with what stood before them."""

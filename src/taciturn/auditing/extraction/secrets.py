@@ -7,7 +7,7 @@ import random
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from taciturn.auditing.exposure.canaries import Planted, draw
+from taciturn.auditing.canaries.templates import Planted, draw
 from taciturn.errors import DataError, UsageError
 
 DECOYS = 199

@@ -1,1 +1,1 @@
-"""auditing: lower_bounds."""
+"""Lower bounds on ε from what attacks found, and how they compare with a certificate."""

@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from taciturn.auditing.controls import overfitted, positive_control
+from taciturn.auditing.controls import overfitted
 from taciturn.auditing.finding import Finding
 from taciturn.auditing.membership.blind import blind_scores
 from taciturn.auditing.membership.overlap import near_copies, overlap
@@ -139,7 +139,8 @@ def _positive_aucs() -> dict[str, float]:
 
 
 def _control() -> dict[str, float]:
-    return {"": positive_control().auc, **_positive_aucs()}
+    aucs = _positive_aucs()
+    return {"": aucs["loss"], **aucs}
 
 
 def distinct(members: Sequence[str], nonmembers: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -20,10 +20,10 @@ from taciturn.errors import GuaranteeError, UsageError
 from taciturn.privacy.accounting import mixture_coins
 from taciturn.privacy.accounting.accountant import Profile, compose
 from taciturn.privacy.accounting.events import PoissonGaussian, TwoLevelGaussian
+from taciturn.privacy.accounting.largest_group import largest_group
 from taciturn.privacy.accounting.mixture_coins import Side, convolve, merge
 from taciturn.privacy.accounting.pairs import Mixture, Pair, binomial
 from taciturn.privacy.accounting.tradeoff import Curve
-from taciturn.privacy.guarantees.theorems import largest_group
 
 Counts = int | Sequence[int]
 

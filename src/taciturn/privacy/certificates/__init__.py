@@ -1,1 +1,1 @@
-"""privacy: certificates."""
+"""Certificates: ledger, certificate, signature, and computing all of it again from the files."""

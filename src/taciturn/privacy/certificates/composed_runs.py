@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from taciturn.privacy.accounting import selection_law
 from taciturn.privacy.accounting.accountant import Profile, accountant_name, compose
 from taciturn.privacy.accounting.events import FREE, Event, NonPrivate, PoissonGaussian, Relation
-from taciturn.privacy.accounting.private_selection import ONLY_THE_BEST, SCORES, SETTINGS, Runs, select
 from taciturn.privacy.accounting.tradeoff import TradeOff
 from taciturn.privacy.certificates.history import Paid, added, own
+from taciturn.privacy.guarantees import selection_law
 from taciturn.privacy.guarantees.claims import Phases
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Assumption, Guarantee, Notion
+from taciturn.privacy.guarantees.private_selection import ONLY_THE_BEST, SCORES, SETTINGS, Runs, select
 from taciturn.privacy.guarantees.refutation import contradicted, refuted
 from taciturn.privacy.guarantees.statements import COVERED, DETECTED, PRIVATE_RECORD, RECORD, SECRET
 

@@ -1,1 +1,1 @@
-"""privacy: guarantees."""
+"""Guarantees: what a mechanism may claim, what the claim rests on, and what the papers claimed."""

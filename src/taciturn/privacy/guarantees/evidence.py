@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args
 
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.privacy import limits
-from taciturn.privacy.accounting import selection_law
+from taciturn.privacy.guarantees import selection_law
 
 Unit = Literal["sentence", "turn", "document"]
 Order = Literal["redact-first", "as-published"]

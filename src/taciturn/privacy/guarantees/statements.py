@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterator, Mapping
 from taciturn.privacy.accounting.accountant import Profile, accountant_name, compose
 from taciturn.privacy.accounting.averaged_curves import bayesian_curve
 from taciturn.privacy.accounting.events import Event, Relation
+from taciturn.privacy.accounting.largest_group import largest_group
 from taciturn.privacy.accounting.tradeoff import NOTHING, Curve, TradeOff
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Assumption, Guarantee, Notion, Status, round_up
-from taciturn.privacy.guarantees.theorems import bayesian, group, labels_needed, largest_group, recall_bound
+from taciturn.privacy.guarantees.theorems import bayesian, group, labels_needed, recall_bound
 
 Counts = Mapping[Event, int]
 

@@ -1,1 +1,1 @@
-"""recipes: crt."""
+"""Figures of CRT (Zhao, Li, Wang 2022)."""

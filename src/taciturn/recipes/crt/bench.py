@@ -75,7 +75,7 @@ class Bench:
     @cached_property
     def canaries(self) -> Any:
         """Template and secrets: lower case, as CustomerSim's π takes two words with capitals for a name."""
-        from taciturn.auditing.exposure.canaries import Planted, Template, draw
+        from taciturn.auditing.canaries.templates import Planted, Template, draw
 
         template = Template("my id is: {}", length=self.setting.digits)
         return Planted(template, tuple(draw(template, CANARIES, 7)), COPIES)
@@ -104,7 +104,7 @@ class Bench:
     def screened(self, gamma: float) -> ScreenedCorpus:
         """The corpus through π at γ; kept in the work folder."""
         import taciturn as tt
-        from taciturn.auditing.exposure.canaries import plant
+        from taciturn.auditing.canaries.templates import plant
         from taciturn.screening.corpus.screened import MANIFEST
         from taciturn.text.readers import Corpus
 
@@ -180,7 +180,7 @@ class Bench:
             return {
                 "points": points, "perplexity": points[-1]["perplexity"], "outside": points[-1]["outside"],
                 **noise(plan), **bayesian(plan, points, gamma if row.startswith("CRT") else None),
-                **attacks(run, self),
+                **attacks(run, self.canaries, self.documents("train"), self.documents("others"), self.setting.group),
             }  # fmt: skip
         finally:
             shutil.rmtree(out, ignore_errors=True)

@@ -9,7 +9,6 @@ from taciturn.recipes.cells import Row
 from taciturn.recipes.crt.sizes import DELTA
 
 if TYPE_CHECKING:
-    from taciturn.recipes.crt.bench import Bench
     from taciturn.text.document import Document, Record
 
 
@@ -62,20 +61,20 @@ def _private_steps(done: int, before: int, steps: int, rounds: int) -> int:
     return min(whole, rounds) * steps + max(0, rest - before)
 
 
-def attacks(run: Any, bench: Bench) -> Row:
-    """Highest exposure of the canaries, accuracy and AUC of membership, alone and in groups (A.5).
+def attacks(run: Any, canaries: Any, members: Sequence[Document], others: Sequence[Document], group: int) -> Row:
+    """Highest exposure of the canaries, accuracy and AUC of membership, alone and in groups of ``group`` (A.5).
 
     Members are turns of the training dialogues that hold a secret, as they were written; non-members turns of the same kind
     with other people's secrets, from the same generator.
     """
     import taciturn as tt
 
-    inside, outside = (secret_turns(bench.documents(part)) for part in ("train", "others"))
+    inside, outside = (secret_turns(documents) for documents in (members, others))
     few = min(len(inside), len(outside), 1000)
-    names = ["exposure", "membership", *(["group-membership"] if few >= 2 * bench.setting.group else [])]
+    names = ["exposure", "membership", *(["group-membership"] if few >= 2 * group else [])]
     found = tt.audit(
-        run, names, canaries=bench.canaries, members=inside[:few], nonmembers=outside[:few],
-        group_size=bench.setting.group, seed=0,
+        run, names, canaries=canaries, members=inside[:few], nonmembers=outside[:few],
+        group_size=group, seed=0,
     )  # fmt: skip
     row: Row = {"members": few}
     for each in found:

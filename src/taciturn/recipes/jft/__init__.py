@@ -1,1 +1,1 @@
-"""recipes: jft."""
+"""Figures and tables of JFT (Shi et al. 2022)."""

@@ -64,7 +64,7 @@ class Attack:
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
-        from taciturn.auditing.exposure.canaries import plant
+        from taciturn.auditing.canaries.templates import plant
 
         c, n = self.canaries, self.bench.inputs.seed
         return tuple(plant(self.bench.documents, c.template, c.secrets, self.copies, n))
@@ -125,7 +125,7 @@ def _batch(bench: Bench, options: dict[str, Any]) -> dict[str, Any]:
 
 def attack(inputs: Inputs, work: Work, count: int, copies: int, only: bool = False) -> Attack:
     """``count`` canaries planted ``copies`` times each."""
-    from taciturn.auditing.exposure.canaries import Template, draw
+    from taciturn.auditing.canaries.templates import Template, draw
 
     template = Template(TEXT, length=inputs.pick(2, 4, 6))
     first = FIRST[: template.length]

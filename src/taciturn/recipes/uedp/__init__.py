@@ -1,1 +1,1 @@
-"""recipes: uedp."""
+"""Figures and tables of UeDP (Lai et al. 2022)."""

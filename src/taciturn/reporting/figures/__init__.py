@@ -1,1 +1,1 @@
-"""reporting: figures."""
+"""Figures of the report: plots as pure functions from numbers to inline SVG."""

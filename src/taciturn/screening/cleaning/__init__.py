@@ -1,1 +1,1 @@
-"""screening: cleaning."""
+"""Cleaning: copies and near-duplicates that are left out before anything is screened."""

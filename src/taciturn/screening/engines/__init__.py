@@ -1,1 +1,1 @@
-"""screening: engines."""
+"""Who screens the pieces: this process, several processes here, or Ray."""

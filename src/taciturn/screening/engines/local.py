@@ -1,4 +1,4 @@
-"""Who screens the pieces: this process, several processes here, or Ray. The bytes that come out are the same."""
+"""Pieces screened by several processes of this machine."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, BinaryIO
 
 from taciturn.errors import LostProcess
 from taciturn.screening.corpus.piece import Job
@@ -18,7 +18,6 @@ from taciturn.screening.corpus.sink import create
 from taciturn.screening.corpus.store import Finished, screen_piece
 from taciturn.text.readers.pieces import Piece
 
-Engine = Literal["local", "ray"]
 Heard = Callable[[int, int], None]
 """Told (records, code points) as they are screened."""
 
@@ -26,22 +25,10 @@ _TRIES = 3
 _LOOK = 0.25  # seconds between looks at the workers' counters
 
 
-def run(
-    engine: Engine, workers: int, job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, heard: Heard
-) -> Iterator[Finished]:
-    """The pieces, screened, in their order. Raises LostProcess when a piece loses its worker again and again."""
-    if engine == "ray":
-        from taciturn.screening.engines.ray import distributed
-
-        return distributed(job, pieces, folder, originals, workers, heard)
-    if workers == 1 or len(pieces) == 1:
-        return (screen_piece(job, piece, folder, originals, heard) for piece in pieces)
-    return _pooled(job, pieces, folder, originals, min(workers, len(pieces)), heard)
-
-
-def _pooled(
+def pooled(
     job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, workers: int, heard: Heard
 ) -> Iterator[Finished]:
+    """The pieces, screened, in their order. Raises LostProcess when a piece loses its worker again and again."""
     done: dict[int, Finished] = {}
     rest = list(pieces)
     for turn in range(_TRIES):

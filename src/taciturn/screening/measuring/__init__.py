@@ -1,1 +1,1 @@
-"""screening: measuring."""
+"""Measuring policies: samples, labels judged, recall with bounds, and previews."""

@@ -9,9 +9,9 @@ from dataclasses import asdict
 from operator import attrgetter
 from typing import Any
 
+from taciturn.screening.bounds import needed, needed_at
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import Line
-from taciturn.screening.measuring.bounds import needed, needed_at
 from taciturn.screening.measuring.judge import Judged, Secret
 from taciturn.screening.measuring.recall import Rate, Rates, groups, rates, stratified
 

@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from taciturn.errors import DataError
+from taciturn.screening.bounds import Stratum, ratio_upper, upper
 from taciturn.screening.corpus.manifest import Counts
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import SIMPLE, Line
-from taciturn.screening.measuring.bounds import Stratum, ratio_upper, upper
 from taciturn.screening.measuring.judge import UNSURE, Judged, Secret
 
 

@@ -3,7 +3,8 @@
 from taciturn.screening.policies.base import Detector, Everything, Finder, Policy
 from taciturn.screening.policies.rare_words import Words
 from taciturn.screening.policies.regex import Regex
-from taciturn.screening.policies.registry import names, policy
+from taciturn.screening.policies.registry import names
+from taciturn.screening.policies.union import policy
 from taciturn.screening.policies.view import View
 
 __all__ = ["Detector", "Everything", "Finder", "Policy", "Regex", "View", "Words", "names", "policy"]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from taciturn.errors import UsageError, nearest
-from taciturn.screening.measuring.bounds import lower
+from taciturn.screening.bounds import lower
 from taciturn.screening.policies import patterns
 from taciturn.screening.policies.base import CLEAN, Detector, Finder
 from taciturn.screening.policies.rare_words import Words, all_but, capitalised, digest, excused, plain_words

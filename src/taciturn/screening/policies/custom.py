@@ -19,6 +19,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError, UsageError, nearest
+from taciturn.screening.policies import registry
 from taciturn.screening.policies.base import Detector
 from taciturn.screening.policies.narrowed import Narrowed, labels_of
 from taciturn.screening.policies.regex import Regex
@@ -85,8 +86,6 @@ def _pattern(entry: dict[str, Any], where: str) -> Regex:
 
 
 def _used(entry: dict[str, Any], where: str) -> list[Detector]:
-    from taciturn.screening.policies import registry
-
     try:
         table = UseTable.model_validate(entry)
     except ValidationError as error:

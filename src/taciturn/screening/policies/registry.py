@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from types import ModuleType
 
 from taciturn.errors import MissingExtra, UsageError, nearest
 from taciturn.screening.policies import denylists, patterns
-from taciturn.screening.policies.base import Detector, Everything, Policy
+from taciturn.screening.policies.base import Detector, Everything
 from taciturn.screening.policies.patterns.countries import OTHER_NAMES
 
 
@@ -35,7 +34,7 @@ FAMILIES: dict[str, Family] = {
     "gliner": Family("gliner", "gliner", "gliner:MODEL#LABEL,...", "whatever the labels say, with a GLiNER model"),
     "values": Family("values", "", "values:FILE[#COLUMN,...]", "the values of a table, such as your customers"),
     "wordlist": Family("wordlist", "", "wordlist:FILE", "the lines of a file"),
-    "words": Family("words", "", "words[:ZIPF]", "words with a capital or a digit, and rare ones (π_c)"),
+    "words": Family("rare_words", "", "words[:ZIPF]", "words with a capital or a digit, and rare ones (π_c)"),
     "conservative": Family(
         "conservative", "", "conservative[:LEVEL]", "patterns and words (π_c): names, strict, paranoid"
     ),
@@ -72,42 +71,6 @@ def split(texts: str | Iterable[str]) -> list[str]:
                 found.append(name.strip())
             rest = after
     return found
-
-
-def policy(*parts: str | Detector | Policy, name: str | None = None, file: str | Path | None = None) -> Policy:
-    """The union of named detectors, presets, families, detector objects, other policies and the detectors of a TOML file.
-
-    >>> policy("ssn", "email").name
-    'ssn,email'
-
-    Raises UsageError for an unknown name (naming the nearest), for nothing at all, and for two detectors of one name.
-    """
-    chosen: dict[str, Detector] = {}
-    labels: list[str] = []
-
-    def add(detector: Detector) -> None:
-        if chosen.setdefault(detector.name, detector) != detector:
-            raise UsageError(f"policy: two different detectors are called '{detector.name}'; rename one")
-
-    for part in parts:
-        labels.append(part if isinstance(part, str) else part.name)
-        for detector in _resolve(part):
-            add(detector)
-    if file is not None:
-        from taciturn.screening.policies.custom import detectors
-
-        labels.append(Path(file).name)
-        for detector in detectors(Path(file)):
-            add(detector)
-    if not chosen:
-        raise UsageError("policy: no detector given; " + nearest("", names()))
-    return Policy(tuple(chosen.values()), name or ",".join(labels))
-
-
-def _resolve(part: str | Detector | Policy) -> list[Detector]:
-    if isinstance(part, Policy):
-        return list(part.detectors)
-    return resolve(part) if isinstance(part, str) else [part]
 
 
 def resolve(name: str, options: Mapping[str, object] | None = None) -> list[Detector]:

@@ -1,1 +1,1 @@
-"""training: randomness."""
+"""Randomness: key streams, Gaussian noise, and the coins of Poisson sampling."""

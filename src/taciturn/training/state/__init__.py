@@ -1,1 +1,1 @@
-"""training: state."""
+"""What a run carries from step to step, and what it leaves behind: checkpoints, released steps, metrics."""

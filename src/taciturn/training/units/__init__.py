@@ -1,1 +1,1 @@
-"""training: units."""
+"""Units of privacy above the record: users and entities, their rows, and what removing one deletes."""

@@ -1,1 +1,1 @@
-"""training: updates."""
+"""What one step does with the gradients of what it drew."""

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from taciturn.auditing.exposure.alphabets import NAMED, Alphabet, problem
+from taciturn.auditing.canaries.alphabets import NAMED, Alphabet, problem
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.text.document import Document
 from taciturn.text.spans import CANARY, Span

@@ -14,7 +14,7 @@ import numpy as np
 
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.privacy import limits
-from taciturn.privacy.accounting.private_selection import NegativeBinomial, Poisson, Runs
+from taciturn.privacy.guarantees.private_selection import NegativeBinomial, Poisson, Runs
 
 SHAPES = {"geometric": 1.0, "logarithmic": 0.0}
 """Truncated negative binomial laws with a name, by their shape η."""

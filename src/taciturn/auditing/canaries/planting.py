@@ -15,7 +15,7 @@ from typing import Any, Literal, get_args
 
 import orjson
 
-from taciturn.auditing.exposure.canaries import Kind, Planted, Template, draw, placed
+from taciturn.auditing.canaries.templates import Kind, Planted, Template, draw, placed
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.screening.policies.base import Finder
 from taciturn.screening.policies.derived import Missing
