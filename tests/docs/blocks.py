@@ -34,7 +34,7 @@ ELSEWHERE = {
     "pip": "installs packages",
     "pipx": "installs packages",
     "make": "runs this very suite, or the demo",
-    "torchrun": "starts processes: tests/training/test_train_distributed_command.py",
+    "torchrun": "starts processes: tests/training/distributed/test_command.py",
     "git": "fetches",
     "source": "of the shell",
 }

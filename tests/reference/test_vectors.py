@@ -26,7 +26,7 @@ KINDS = (
     "eps", "delta", "sigma", "group_tight", "group_delta", "group_blackbox_delta", "group_blackbox_eps",
     "bayes_simple_eps", "bayes_profile", "recall_gamma_upper", "compose2", "jft_mixture", "ue_units", "ue_two_level",
 )  # fmt: skip
-ELSEWHERE = ("exposure_null_max", "exposure_null_q95", "eps_lower_cp")  # tests/auditing/test_audit_statistics.py
+ELSEWHERE = ("exposure_null_max", "exposure_null_q95", "eps_lower_cp")  # tests/auditing/membership/test_statistics.py
 UPPER = {"eps", "delta", "group_tight", "group_delta", "compose2", "jft_mixture", "ue_units", "ue_two_level"}
 
 

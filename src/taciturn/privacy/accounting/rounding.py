@@ -2,7 +2,7 @@
 
 Another machine's transforms differ in their last bits, which δ − ε inversion magnifies with the number of steps and 1/δ:
 between NumPy's and SciPy's transforms ε moved by 1e-9 of itself for 1,000 steps at δ = 1e-5 and by 1.3e-7 for 5,000 steps at
-δ = 1e-7 (tests/privacy/test_privacy_rounded.py). So an issued ε is rounded up to nine digits, and a verifier lets it lie
+δ = 1e-7 (tests/privacy/accounting/test_rounding.py). So an issued ε is rounded up to nine digits, and a verifier lets it lie
 below its own by NOISE and no more: less would be a stronger claim than the run supports. More is a weaker one, as from an
 accountant that was looser, and true. μ is read off differences of a curve far out, which moves it by up to 6e-6: it is
 rounded up to the four digits that are printed, and may be what they are for a μ that is smaller by NOISE_OF_MU; no less.

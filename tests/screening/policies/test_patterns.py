@@ -1,4 +1,4 @@
-"""Built-in patterns beyond those of test_screen_policies.py: what each finds, what it leaves, check digits."""
+"""Built-in patterns beyond those of test_policies.py: what each finds, what it leaves, check digits."""
 
 from __future__ import annotations
 

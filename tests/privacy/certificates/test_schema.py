@@ -17,7 +17,7 @@ from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.privacy.certificates.schema import certificate_schema
 from taciturn.privacy.guarantees.evidence import Evidence
 
-DOCS = Path(__file__).parents[2] / "docs" / "certificate.schema.json"
+DOCS = Path(__file__).parents[3] / "docs" / "certificate.schema.json"
 NOISY, OPEN = PoissonGaussian(0.05, 2.0), NonPrivate(("public", "skeletons"))
 STEPS = [("public", OPEN, 3), ("private", NOISY, 8)]
 
