@@ -1,7 +1,8 @@
 """Attacks that test what the guarantees claim, each with its null, its controls and a verdict (docs/attacks.md).
 
 Single attacks are functions of the modules named after them, such as ``taciturn.auditing.exposure.exposure.exposure`` and
-``taciturn.auditing.membership.membership.membership``; the random split before training is ``taciturn.auditing.membership.split.split``.
+``taciturn.auditing.membership.membership.membership``; the random split before training is
+``taciturn.auditing.membership.split.split``.
 """
 
 from __future__ import annotations

@@ -81,17 +81,17 @@ def audit(
     canaries: what was planted, or the path of the ``canaries.json`` that says so; several plantings have a finding of
     exposure each and one over all. search, candidates, most_minutes, notify: of exposure, see
     :func:`taciturn.auditing.exposure.exposure.exposure`. secrets: known secrets in their contexts
-    for extraction, or a file of :func:`taciturn.auditing.extraction.secrets.read_known`. copies: records that hold one canary, as
-    planted by default; 1 where deduplication left one. members, nonmembers: texts trained on, and texts of the same kind
-    never seen, one random split. coins: what that split decided, so what a bound on ε is of. reference, references,
-    population, score: see :func:`taciturn.auditing.membership.membership.membership`. base: the model before training, for what it says
-    anyway and for the gradient attack, which can make a run's own again. policy: what tags personal data; documents or
-    records with gold spans bring their own, but samples need a policy. decoding: of extraction and samples. samples: n of
-    extraction (100) and of each attack on personal data. probability: p of extraction.
+    for extraction, or a file of :func:`taciturn.auditing.extraction.secrets.read_known`. copies: records that hold one
+    canary, as planted by default; 1 where deduplication left one. members, nonmembers: texts trained on, and texts of the
+    same kind never seen, one random split. coins: what that split decided, so what a bound on ε is of. reference,
+    references, population, score: see :func:`taciturn.auditing.membership.membership.membership`. base: the model before
+    training, for what it says anyway and for the gradient attack, which can make a run's own again. policy: what tags
+    personal data; documents or records with gold spans bring their own, but samples need a policy. decoding: of extraction
+    and samples. samples: n of extraction (100) and of each attack on personal data. probability: p of extraction.
 
     Where a certificate lies beside the model, a lower bound on ε (exposure, membership, gradient) is compared with its ε of
-    the same notion, relation and unit. All comparisons of an audit share one error: see :mod:`taciturn.auditing.comparisons`.
-    Raises UsageError for an unknown attack or a missing input.
+    the same notion, relation and unit. All comparisons of an audit share one error: see
+    :mod:`taciturn.auditing.comparisons`. Raises UsageError for an unknown attack or a missing input.
     """
     _check(attacks, canaries, secrets, members, nonmembers, policy)
     model, tokenizer = _load(run)

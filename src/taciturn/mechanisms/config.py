@@ -63,8 +63,8 @@ class PublicSteps(Strict):
 class PrivateSteps(Strict):
     """DP-SGD. rate: Poisson rate, else ``batch``/N. steps: in the whole run. noise_multiplier: σ, else calibrated to ε.
 
-    clipping and what follows it: see :class:`taciturn.training.phase_terms.ClipNoise`. count_noise: σ of the count that adaptive
-    clipping looks at, a twentieth of the expected batch by default (Andrew et al. 2021, section 3.1).
+    clipping and what follows it: see :class:`taciturn.training.phase_terms.ClipNoise`. count_noise: σ of the count that
+    adaptive clipping looks at, a twentieth of the expected batch by default (Andrew et al. 2021, section 3.1).
     """
 
     batch: int = Field(256, ge=1)

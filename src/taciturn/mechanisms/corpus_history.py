@@ -1,4 +1,4 @@
-"""A screened corpus remembers the runs made on it (privacy/certificates/history.py); training never fails because it cannot."""
+"""A screened corpus remembers the runs made on it (certificates/history.py); training never fails because it cannot."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Selective DP-SGD (Shi, Cui, Li, Jia, Yu 2021): noise on sensitive tokens and on the states they leave, none on the rest.
 
-One-layer LSTM only (taciturn.training.updates.selective has the algorithm). What it protects is what the policy detects; that much
-redaction gives for nothing, with ε = 0 (CRT, section 2), so this is a baseline. For what the policy misses ε is infinite.
+One-layer LSTM only (taciturn.training.updates.selective has the algorithm). What it protects is what the policy detects;
+that much redaction gives for nothing, with ε = 0 (CRT, section 2), so this is a baseline. For what the policy misses ε is
+infinite.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SUMMARY = "an LSTM with noise on sensitive tokens only; nothing for what the pol
 
 
 class Config(Strict):
-    """See :class:`taciturn.training.phase_terms.SelectiveState`. rate: Poisson rate, else ``batch``/N. steps: in the whole run.
+    """See :class:`taciturn.training.phase_terms.SelectiveState`. rate: Poisson rate, else ``batch``/N. steps: in all.
 
     noise_multiplier: σ, else calibrated to ε. state_noise: σ_h, else σ·√runs: states then cost what parameters do.
     """
@@ -91,7 +92,7 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
 
 
 def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
-    """Every noise composed, the record's coin given away (`privacy/accounting/selective.py`); nothing where the policy does not see."""
+    """Every noise composed, the coins given away (`accounting/selective.py`); nothing where the policy does not see."""
     counts = merged(phases)
     single = cost(counts, "substitution")
     epsilon = math.inf if single is None else single.epsilon(evidence.delta)

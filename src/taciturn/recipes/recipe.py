@@ -1,6 +1,6 @@
 """What a recipe is: one published figure or table, the paper's setting, ours, and what comes out.
 
-A recipe is a module named after its item, `crt_figure3.py`, with two names:
+A recipe is a module named after its item, in its paper's folder, `crt/figure3.py`, with two names:
 
     RECIPE = Recipe(name="crt-figure3", paper="crt", item="Figure 3", ...)       # frozen, and read without running anything
 

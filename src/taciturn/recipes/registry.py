@@ -1,4 +1,4 @@
-"""Which recipes there are: one for each module of this package that is named after a figure or a table."""
+"""Which recipes there are: one for each module of a paper's folder that is named after a figure or a table."""
 
 from __future__ import annotations
 
@@ -12,16 +12,19 @@ from taciturn.errors import UsageError, nearest
 from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Inputs, Recipe, Results
 
-_NAMED = re.compile(r"(crt|jft|uedp)_(figure|table)(\d+)")
+_PAPERS = ("crt", "jft", "uedp")
+_NAMED = re.compile(r"(figure|table)(\d+)")
 
 
 def names() -> list[str]:
     """Names of all recipes, by paper, figures before tables, in the paper's order."""
     found = [
-        match for each in pkgutil.iter_modules([str(Path(__file__).parent)]) if (match := _NAMED.fullmatch(each.name))
+        (paper, match[1], int(match[2]))
+        for paper in _PAPERS
+        for each in pkgutil.iter_modules([str(Path(__file__).parent / paper)])
+        if (match := _NAMED.fullmatch(each.name))
     ]
-    found.sort(key=lambda m: (m[1], m[2], int(m[3])))
-    return [match[0].replace("_", "-") for match in found]
+    return [f"{paper}-{kind}{number}" for paper, kind, number in sorted(found)]
 
 
 def recipe(name: str) -> Recipe:
@@ -39,4 +42,4 @@ def run(name: str, inputs: Inputs, work: Work) -> Results:
 def _module(name: str) -> Any:
     if name not in names():
         raise UsageError(f"unknown recipe {name!r}; {nearest(name, names())}")
-    return importlib.import_module(f"taciturn.recipes.{name.replace('-', '_')}")
+    return importlib.import_module(f"taciturn.recipes.{name.replace('-', '.')}")

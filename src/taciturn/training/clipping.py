@@ -1,4 +1,4 @@
-"""Σ of clipped per-unit gradients: a unit is a record, or several rows that are clipped as one (taciturn.training.units.row_groups)."""
+"""Σ of clipped per-unit gradients: a unit is a record, or several rows that are clipped as one (units/row_groups.py)."""
 
 from __future__ import annotations
 

@@ -292,6 +292,7 @@ def test_two_processes_make_the_update_of_one(tmp_path: Path) -> None:
     code = f"""
     os.environ |= {{"RANK": sys.argv[-1], "LOCAL_RANK": "0", "WORLD_SIZE": "2"}}
     os.environ |= {found_by()!r}
+    sys.path.insert(0, {str(Path(__file__).parent)!r})
     import numpy as np, torch, test_selective as s
     from taciturn.training.distributed.processes import joined
     with joined() as world:

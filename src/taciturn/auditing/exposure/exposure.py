@@ -41,11 +41,11 @@ def exposure(
     """Highest exposure of the planted ``secrets``, read against the exact null of the highest of as many unseen ones.
 
     template: a :class:`Template`, or its text (digits, as long as the secrets). search: how candidates are scored, see
-    :func:`taciturn.auditing.exposure.search.scored`. candidates: rank in a random subset of so many. most_minutes: refuse what
-    would take longer. notify: told what the work will take before it starts. Negative control: as many secrets of the
+    :func:`taciturn.auditing.exposure.search.scored`. candidates: rank in a random subset of so many. most_minutes: refuse
+    what would take longer. notify: told what the work will take before it starts. Negative control: as many secrets of the
     same template that were never inserted, from the same enumeration of the same model, or from a small one of their own
-    where branch and bound did not score them. Positive control: see :mod:`taciturn.auditing.controls`. No interval: the
-    rank is exact for this model and these secrets.
+    where branch and bound did not score them. Positive control: see :mod:`taciturn.auditing.controls`. No interval: the rank
+    is exact for this model and these secrets.
     """
     if not secrets:
         raise UsageError("exposure: expected at least one planted secret, found none")

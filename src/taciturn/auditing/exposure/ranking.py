@@ -99,7 +99,7 @@ def ranked(
     most_minutes: float = MOST_MINUTES,
     notify: Notify | None = None,
 ) -> Ranked:
-    """Ranks of planted secrets and of as many that were never inserted; see :func:`taciturn.auditing.exposure.exposure.exposure`."""
+    """Ranks of planted secrets and of as many that were never inserted; see :mod:`taciturn.auditing.exposure.exposure`."""
     n = len(secrets)
     if candidates is not None and candidates < template.size:
         if candidates < 4 * n:

@@ -1,4 +1,4 @@
-"""Membership told from the movement of the weights: the audit of one's own pipeline (see taciturn.auditing.membership.gradient_scores).
+"""Membership told from the movement of the weights: the audit of one's own pipeline (gradient_scores.py).
 
 Canaries are put in by fair coins, the run is trained as it always is, and the gradients of the canaries are looked for in
 what the weights moved by. Where the steps are few and canaries have tokens of their own, no attack is much stronger: a
@@ -49,7 +49,8 @@ def gradient_membership(
     """AUC of the gradient attack, and its guesses of the coins.
 
     members, nonmembers: the canaries whose coin said in, and out. base: the model as training began. clip, noise: see
-    :func:`taciturn.auditing.membership.gradient_scores.gradient_scores`. Raises UsageError when either list is empty, and as that does.
+    :func:`taciturn.auditing.membership.gradient_scores.gradient_scores`. Raises UsageError when either list is empty, and as
+    that does.
     """
     inside, outside = distinct(members, nonmembers)
     scores = gradient_scores(base, (model, tokenizer), [*inside, *outside], clip=clip, noise=noise)

@@ -1,10 +1,10 @@
 """Membership inference: can one tell which records a model was trained on? (CRT A.5; Carlini et al. 2021)
 
 The verdict is of one score, named before: the loss, or its difference to reference models. The other scores of
-``taciturn.auditing.membership.scores`` stand in a table beside it. Members and non-members must come from one random split or one
-generator, else the attack measures the difference between two sources: the blind baselines, which never see the model,
-are there to show that. Non-members that are near-copies of members hide a leak: their share is measured, and above a fifth
-an attack that finds nothing is inconclusive.
+``taciturn.auditing.membership.scores`` stand in a table beside it. Members and non-members must come from one random split
+or one generator, else the attack measures the difference between two sources: the blind baselines, which never see the
+model, are there to show that. Non-members that are near-copies of members hide a leak: their share is measured, and above a
+fifth an attack that finds nothing is inconclusive.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Rényi divergences of a run, by quadrature, and the ε they give; for what is stated in them, not for certificates.
 
 Private selection (Papernot and Steinke 2022) is a theorem about Rényi divergences, and the papers' claims were computed
-with them. A run's own ε comes from :mod:`taciturn.privacy.accounting.accountant`, which is smaller. One step is the dominating
-pair of pairs.py, so substitution is covered like add and remove; Rényi divergences are mixtures of hockey sticks, so a
-pair that dominates dominates them too, and they add up over steps, chosen adaptively or not (Mironov 2017, Prop. 1).
+with them. A run's own ε comes from :mod:`taciturn.privacy.accounting.accountant`, which is smaller. One step is the
+dominating pair of pairs.py, so substitution is covered like add and remove; Rényi divergences are mixtures of hockey sticks,
+so a pair that dominates dominates them too, and they add up over steps, chosen adaptively or not (Mironov 2017, Prop. 1).
 """
 
 from __future__ import annotations

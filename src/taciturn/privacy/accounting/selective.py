@@ -35,7 +35,7 @@ from taciturn.privacy.accounting.user_entity import noise_for
 
 @dataclass(frozen=True, slots=True)
 class Selective:
-    """``steps`` equal steps, as a :class:`taciturn.privacy.accounting.mixture_coins.Law`, for ``group`` records that change together.
+    """``steps`` equal steps, as a :class:`.mixture_coins.Law`, for ``group`` records that change together.
 
     Of the k records m ~ Bin(k, q) are drawn, which the attacker sees: their sum moves by 2mC at most, and each has up to R
     noised states of its own, so a step is one Gaussian pair at 2·√(m²/σ² + mR/σ_h²).

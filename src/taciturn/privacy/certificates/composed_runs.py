@@ -111,8 +111,8 @@ def beside(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delta: f
         found = _left(together(added(mine), delta, runs), phases, evidence)
         said = (
             f"{alone}, as if it had not been chosen. It was chosen among a number of runs on this corpus that was drawn "
-            f"from {selection_law.words(runs)}; the other runs are counted in what follows, and in nothing else. How many they "
-            f"were is not said: the price holds while that is hidden. The chosen run spends: {_listed(found)}."
+            f"from {selection_law.words(runs)}; the other runs are counted in what follows, and in nothing else. How many "
+            f"they were is not said: the price holds while that is hidden. The chosen run spends: {_listed(found)}."
         )
         return _other_runs(None, "selection", found, said)
     if known is None:

@@ -21,7 +21,7 @@ ALLOWED: frozenset[str] = frozenset(get_args(Allow))
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Everything :func:`taciturn.privacy.guarantees.claims.guarantees` needs beyond the ledger. Written as ``evidence.json``.
+    """Everything :func:`.claims.guarantees` needs beyond the ledger. Written as ``evidence.json``.
 
     delta: δ at which every ε is stated.
     redacted: the text that training read had every span π found replaced by the mask.
@@ -50,8 +50,8 @@ class Evidence:
     units: numbers about what was drawn and clipped as one, where that is not a record: how many, where the corpus stands on
         the curve of UeDP, what caps dropped. ``selects``: a cap chose among units.
     other_runs, other_steps: how many other runs the corpus remembers, None if nobody knows, and their steps added up
-        (privacy/certificates/history.py). selection: the law of the number of runs that this one was chosen from, drawn beforehand; how
-        many they were is then in no file that is published.
+        (privacy/certificates/history.py). selection: the law of the number of runs that this one was chosen from, drawn
+        beforehand; how many they were is then in no file that is published.
     counts: the screened corpus's counts, repeated in the certificate.
     """
 

@@ -16,8 +16,8 @@ to Σ_y A(y)^λ A′(y)^{1−λ}. The outcome of K = 0 adds e^{−μ} to it, so 
 as the theorem is usually quoted and as dp_accounting has it for μ ≥ 1, is too small at μ < 1: a test shows it.
 
 RDP and DP are between the two neighbours in both orders, so both theorems hold under substitution as under add and
-remove; the curve of Q is the one of :mod:`taciturn.privacy.accounting.renyi`, and δ̂ comes from Q's loss distribution. The Rényi
-divergence of a mixture over hyperparameters is at most the largest of theirs (joint quasi-convexity), so a list of
+remove; the curve of Q is the one of :mod:`taciturn.privacy.accounting.renyi`, and δ̂ comes from Q's loss distribution. The
+Rényi divergence of a mixture over hyperparameters is at most the largest of theirs (joint quasi-convexity), so a list of
 different plans costs what the costliest order by order does.
 """
 

@@ -41,7 +41,7 @@ def write(
     values = [x for line in lines for x in line.x]
     log = min(values, default=0.0) > 0 and max(values) >= SPAN * min(values)
     svg = what_if(lines, *axes, log, "budget")
-    css = (Path(__file__).parent / "style.css").read_text("utf-8")
+    css = (Path(__file__).parents[1] / "style.css").read_text("utf-8")
     text = _alone(svg, css, title, facts) if out.suffix == ".svg" else _page(svg, css, title, facts, table)
     out.parent.mkdir(parents=True, exist_ok=True)
     write_text(out, text)

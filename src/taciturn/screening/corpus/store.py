@@ -27,7 +27,7 @@ from taciturn.text.readers.pieces import Piece
 DUPLICATES = pa.schema({"duplicate": pa.bool_()})
 _KEY_BYTES = 32
 RUNS = "runs.jsonl"
-"""The runs made on a corpus, which training writes into its folder (privacy/certificates/history.py, not to be imported from here)."""
+"""The runs made on a corpus, which training writes into its folder (certificates/history.py, not to be imported here)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """The processes of a run: who there is, which share of a batch each has, and what they must agree on.
 
 Started by ``torchrun``, every process reads the same corpus and plan and holds the same weights (or a shard of them,
-:mod:`taciturn.training.distributed.fsdp`). Process 0 draws private samples for all and alone writes files. A process on its own
-is a world of one, for which everything here is the identity. Numbers travel by gloo, whatever the device.
+:mod:`taciturn.training.distributed.fsdp`). Process 0 draws private samples for all and alone writes files. A process on its
+own is a world of one, for which everything here is the identity. Numbers travel by gloo, whatever the device.
 """
 
 from __future__ import annotations

@@ -11,8 +11,9 @@ drawn, going along the LSTM:
 
 The state is a constant at every boundary between runs: no gradient of a public loss reaches a sensitive input. So public
 losses are functions of public tokens and noised states, and (b) and (c) are all that a step shows of secrets, which is what
-`privacy/accounting/selective.py` accounts for. At most ``runs`` sensitive runs are noised: from the next one on the rest of a record is
-sensitive. Both losses are divided by the number of *public* targets, since how many sensitive ones there are is a secret.
+`privacy/accounting/selective.py` accounts for. At most ``runs`` sensitive runs are noised: from the next one on the rest of
+a record is sensitive. Both losses are divided by the number of *public* targets, since how many sensitive ones there are is
+a secret.
 """
 
 from __future__ import annotations
