@@ -30,7 +30,7 @@ from taciturn.auditing.exposure.likelihood import pace
 from taciturn.auditing.exposure.ranking import midranks
 from taciturn.auditing.exposure.search import scored
 from taciturn.auditing.exposure.trie import candidate_trie, encode_candidates
-from taciturn.auditing.membership.scores import BUDGET, read
+from taciturn.auditing.membership.scores import BUDGET, score_texts
 from taciturn.models.loss import collate, microbatches, record_losses, run_model
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import bpe_tokenizer, encode_all, mask_id
@@ -133,7 +133,7 @@ def plain(model: Any, tokenizer: Any, some: list[str]) -> None:
 def membership(model: Any, tokenizer: Any, args: argparse.Namespace) -> None:
     """All scores of one pass beside a plain pass, in interleaved pairs."""
     some = texts(args.records)
-    work: dict[str, Callable[[Any, Any, list[str]], Any]] = {"plain": plain, "scores": read}
+    work: dict[str, Callable[[Any, Any, list[str]], Any]] = {"plain": plain, "scores": score_texts}
     for each in work.values():
         each(model, tokenizer, some[:32])
     ratios = {"processor": [], "clock": []}

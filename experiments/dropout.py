@@ -36,7 +36,7 @@ def shared_masks() -> Iterator[None]:
     with (
         patch("taciturn.persample.isolated.without_dropout", nullcontext),
         patch("taciturn.persample.isolated._streams", lambda _: []),
-        patch("taciturn.training.check.assured"),
+        patch("taciturn.training.check.require_isolation"),
         patch("taciturn.training.engine.assured"),
     ):
         yield

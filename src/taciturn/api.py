@@ -14,7 +14,7 @@ from taciturn.mechanisms import planning, registry
 from taciturn.mechanisms import run as runs
 from taciturn.mechanisms.certify import certify as write_certificate
 from taciturn.mechanisms.config import parse
-from taciturn.mechanisms.cost import spent
+from taciturn.mechanisms.cost import cost_lines
 from taciturn.mechanisms.settings import RunConfig, save_config
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee
@@ -40,7 +40,7 @@ class Planned:
                 f"  {phase.name}: {self.plan.steps_of(phase)} steps over {phase.records} records of "
                 f"{' and '.join(phase.reads)}; {phase.event}"
             )
-        lines += [f"  {line}" for line in (spent(self.plan) if self.plan.target.delta is not None else [])]
+        lines += [f"  {line}" for line in (cost_lines(self.plan) if self.plan.target.delta is not None else [])]
         if hasattr(registry.mechanism(self.config.mechanism), "facts"):
             lines += [f"  {each.label()}" for each in self.promises]
         return "\n".join(lines)
@@ -48,7 +48,7 @@ class Planned:
     @property
     def promises(self) -> list[Guarantee]:
         """What the certificate will say if the plan is run as it is."""
-        return planning.promised(self.config, self.plan, self.screened)
+        return planning.expected_guarantees(self.config, self.plan, self.screened)
 
     def save(self, path: PathLike) -> None:
         """Write run.toml, for `taciturn train`."""

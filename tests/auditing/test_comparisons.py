@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.auditing.comparisons import ALPHA, holm, shared
+from taciturn.auditing.comparisons import ALPHA, holm, holm_corrected
 from taciturn.auditing.extraction.rates import two_sides
 from taciturn.auditing.finding import LEAK, Finding
 from taciturn.auditing.membership.overlap import near_copies, overlap
-from taciturn.auditing.membership.statistics import told
+from taciturn.auditing.membership.statistics import finding_from_scores
 
 
 def found(p: float, verdict: str = "leak", exceeded: bool = False) -> Finding:
@@ -31,16 +31,16 @@ def test_holm_is_the_closed_test_of_bonferroni(p: list[float]) -> None:
 
 def test_a_leak_by_one_of_many_comparisons_alone_is_inconclusive() -> None:
     alone, pair = (
-        shared([found(0.004)]),
-        shared([found(0.004), found(0.5, "no leak found"), found(0.6, "no leak found")]),
+        holm_corrected([found(0.004)]),
+        holm_corrected([found(0.004), found(0.5, "no leak found"), found(0.6, "no leak found")]),
     )
     assert [f.verdict for f in alone] == ["leak"]
     assert [f.verdict for f in pair] == ["inconclusive", "no leak found", "no leak found"]
     assert pair[0].null["p_holm"] == pytest.approx(0.012)
     assert "3 comparisons" in pair[0].notes[-1]
-    assert [f.verdict for f in shared([found(0.001), found(0.001)])] == ["leak", "leak"]
+    assert [f.verdict for f in holm_corrected([found(0.001), found(0.001)])] == ["leak", "leak"]
     assert (
-        shared([found(0.004, exceeded=True)] * 3)[0].verdict == "leak"
+        holm_corrected([found(0.004, exceeded=True)] * 3)[0].verdict == "leak"
     )  # refuted by a bound, which has its share of α
 
 
@@ -49,7 +49,10 @@ def test_audits_of_models_that_leak_nothing_call_a_leak_in_one_of_a_hundred() ->
     rng = np.random.default_rng(0)
     draws = rng.uniform(size=(4000, 5))
     wrong = [
-        any(f.verdict == "leak" for f in shared([found(p, "leak" if p < LEAK else "no leak found") for p in row]))
+        any(
+            f.verdict == "leak"
+            for f in holm_corrected([found(p, "leak" if p < LEAK else "no leak found") for p in row])
+        )
         for row in draws
     ]
     assert np.mean(wrong) < 0.018
@@ -84,14 +87,14 @@ def test_near_copies_take_back_that_nothing_leaked_and_leave_a_leak() -> None:
     blind = {"length": scores(200, 3)}
     for shift, verdict in ((0.0, "inconclusive"), (1.0, "leak")):
         pair = {"loss": scores(200, 2, shift)}
-        assert told("membership", pair, blind, {"": 1.0}, 0, weak=["near"]).verdict == verdict
-    assert told("membership", {"loss": scores(200, 2)}, blind, {"": 1.0}, 0).verdict == "no leak found"
+        assert finding_from_scores("membership", pair, blind, {"": 1.0}, 0, weak=["near"]).verdict == verdict
+    assert finding_from_scores("membership", {"loss": scores(200, 2)}, blind, {"": 1.0}, 0).verdict == "no leak found"
 
 
 @pytest.mark.parametrize("shift", [-1.0, 1.0])
 def test_a_blind_baseline_off_chance_in_either_direction_takes_it_back_too(shift: float) -> None:
     blind = {"length": scores(200, 3, shift)}
-    finding = told("membership", {"loss": scores(200, 2)}, blind, {"": 1.0}, 0)
+    finding = finding_from_scores("membership", {"loss": scores(200, 2)}, blind, {"": 1.0}, 0)
     assert finding.verdict == "inconclusive"
     assert "blind baseline" in finding.notes[0]
 

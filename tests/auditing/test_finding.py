@@ -9,7 +9,7 @@ import sys
 import numpy as np
 import pytest
 
-from taciturn.auditing.finding import CLEAR, LEAK, Finding, judge, load, save
+from taciturn.auditing.finding import CLEAR, LEAK, Finding, load, save, verdict_of
 from taciturn.errors import DataError
 
 FINDING = Finding(
@@ -47,11 +47,11 @@ def test_damaged_files_are_named(tmp_path) -> None:
 
 
 def test_verdict_rule_at_its_edges() -> None:
-    assert judge(LEAK) == "inconclusive"
-    assert judge(LEAK - 1e-9) == "leak"
-    assert judge(CLEAR) == "no leak found"
-    assert judge(CLEAR - 1e-9) == "inconclusive"
-    assert judge(1.0, ["broken"]) == "inconclusive"
+    assert verdict_of(LEAK) == "inconclusive"
+    assert verdict_of(LEAK - 1e-9) == "leak"
+    assert verdict_of(CLEAR) == "no leak found"
+    assert verdict_of(CLEAR - 1e-9) == "inconclusive"
+    assert verdict_of(1.0, ["broken"]) == "inconclusive"
 
 
 def test_findings_and_canaries_are_read_without_torch() -> None:

@@ -14,7 +14,7 @@ from taciturn.auditing.run import ATTACKS
 from taciturn.cli.main import run
 from taciturn.mechanisms import MECHANISMS
 from taciturn.project import citing
-from taciturn.project.citing import entries, used
+from taciturn.project.citing import cited_keys, entries
 from taciturn.screening.policies.registry import FAMILIES
 
 NEEDED = {
@@ -92,7 +92,7 @@ def test_without_a_noised_step_nothing_about_noise_is_cited(tmp_path: Path) -> N
     phase = {"event": {"event": "non-private"}, "rule": {"name": "Plain"}, "optimiser": {"name": "sgd"}}
     plan = {"mechanism": "sgd", "model": {"name": "gpt2", "lora": {"r": 8}}, "phases": [phase]}
     (tmp_path / "plan.json").write_text(json.dumps(plan))
-    keys = [key for key, _ in used(tmp_path)]
+    keys = [key for key, _ in cited_keys(tmp_path)]
     assert keys == ["taciturn", "hu2022lora", "paszke2019pytorch", "wolf2020transformers"]
 
 

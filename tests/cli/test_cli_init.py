@@ -15,7 +15,7 @@ from taciturn.mechanisms import MECHANISMS
 from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.registry import mechanism
 from taciturn.project.comments import words_for
-from taciturn.project.inspect_files import Look, look
+from taciturn.project.inspect_files import Look, inspect
 from taciturn.project.language import language
 from taciturn.project.settings import Plan, Read, Screen, Settings, load
 from taciturn.project.suggest import delta, suggest, unit
@@ -47,7 +47,7 @@ def test_no_language_is_made_up(text: str) -> None:
 def seen(folder: Path, rows: list[object], name: str = "mail.jsonl") -> Look:
     path = folder / name
     path.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    return look(read(path))
+    return inspect(read(path))
 
 
 def test_fields_of_mail_are_found(tmp_path: Path) -> None:
@@ -89,7 +89,7 @@ def test_tables_and_plain_text(tmp_path: Path) -> None:
         writer = csv.writer(file)
         writer.writerows([("nr", "patient", "note"), *((i, f"p{i % 4}", SAID["fr"]) for i in range(8))])
     (tmp_path / "one.txt").write_text(SAID["fr"])
-    found = look(read(tmp_path / "notes.csv", tmp_path / "one.txt"))
+    found = inspect(read(tmp_path / "notes.csv", tmp_path / "one.txt"))
     assert dict(found.formats) == {"csv": 1, "text": 1}
     assert (found.text, found.user, found.language) == ("note", "patient", "fr")
 

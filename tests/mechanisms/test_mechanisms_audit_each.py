@@ -24,7 +24,7 @@ from transformers import PreTrainedTokenizerFast
 from taciturn.auditing.finding import Finding
 from taciturn.auditing.lower_bounds.against_certificate import Audited, against_run, statement
 from taciturn.auditing.lower_bounds.one_run import OneRun, one_run
-from taciturn.auditing.membership.gradient import started
+from taciturn.auditing.membership.gradient import initial_model
 from taciturn.auditing.membership.gradient_scores import gradient_scores
 from taciturn.mechanisms import MECHANISMS
 from taciturn.mechanisms.certify import certify
@@ -108,7 +108,7 @@ def attacked(name: str, case: Case, folder: Path) -> tuple[Certificate, OneRun]:
     )  # type: ignore[arg-type]  # fmt: skip
     train(config, folder / "run", screened=screened)
     others = [MASK + " ."] * CANARIES if secret else None
-    before, after = started(folder / "run"), Run(folder / "run").model()
+    before, after = initial_model(folder / "run"), Run(folder / "run").model()
     known = [MASK + " ."] if secret else []
     clip = (case.options.get("private") or case.options)["clip"]
     scores = gradient_scores(before, after, texts, others, known, clip=clip, noise=0.5)

@@ -18,7 +18,7 @@ from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import PoissonGaussian
 from taciturn.privacy.accounting.rounding import up
 from taciturn.privacy.certificates.certificate import load_json, write_json
-from taciturn.privacy.certificates.history import RUNS, Drawn, Line, append, drawn, read
+from taciturn.privacy.certificates.history import RUNS, Drawn, Line, append, drawn, read_history
 from taciturn.privacy.guarantees import selection_law
 from taciturn.privacy.guarantees.private_selection import NegativeBinomial, Poisson, select
 from taciturn.screening.corpus.screened import ScreenedCorpus
@@ -114,7 +114,7 @@ def test_without_a_draw_only_the_price_of_all_runs_together_is_there(tmp_path: P
     append(folder, late)
     with pytest.raises(DataError, match="after a run"):
         certify(tmp_path / "run", selected=True)
-    assert len(read(folder)) == 1
+    assert len(read_history(folder)) == 1
 
 
 def test_a_target_that_the_chosen_run_exceeds_is_a_reason_against_release(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from taciturn.cli.main import run
 from taciturn.cli.options import Allowed
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.certify import certify
-from taciturn.mechanisms.planning import make_plan, promised
+from taciturn.mechanisms.planning import expected_guarantees, make_plan
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig, load_config
 from taciturn.privacy.certificates.certificate import Certificate
@@ -108,7 +108,7 @@ def test_what_was_allowed_stays_in_run_toml_evidence_and_certificate(
 def validated(corpus: ScreenedCorpus, **train: Any) -> set[str]:
     """Statuses of what dpsgd would promise."""
     asked = config(corpus, train=train)
-    return {each.status for each in promised(asked, make_plan(asked, corpus), corpus)}
+    return {each.status for each in expected_guarantees(asked, make_plan(asked, corpus), corpus)}
 
 
 def test_validation_text_of_which_nobody_says_that_it_is_public_is_a_condition(
@@ -123,7 +123,7 @@ def test_validation_text_of_which_nobody_says_that_it_is_public_is_a_condition(
         assert validated(corpus, valid=valid, valid_is=kind) == {status}
     assert validated(corpus, valid=valid, evaluations=0) == {"proved"}, "nobody looked"
     asked = config(corpus, train={"valid": valid})
-    (first, *_) = promised(asked, make_plan(asked, corpus), corpus)
+    (first, *_) = expected_guarantees(asked, make_plan(asked, corpus), corpus)
     assert "no secret is in the validation text that decisions looked at" in first.words()
 
 

@@ -21,7 +21,7 @@ from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.accounting.rounding import up
 from taciturn.privacy.certificates.certificate import load_json
-from taciturn.privacy.certificates.history import RUNS, read
+from taciturn.privacy.certificates.history import RUNS, read_history
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
@@ -48,7 +48,7 @@ def config(corpus: Path, sigma: float = 1.5, name: str = "dpsgd") -> RunConfig:
 
 
 def counts(folder: Path) -> list[tuple[str, int]]:
-    return [(run.last.state, run.noised) for run in read(folder)]
+    return [(run.last.state, run.noised) for run in read_history(folder)]
 
 
 def test_a_corpus_remembers_its_runs_and_the_certificate_counts_them(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_a_corpus_remembers_its_runs_and_the_certificate_counts_them(tmp_path: P
     assert first.other_runs["known"] == 0
     train(config(folder, 3.0), tmp_path / "two", screened=corpus)
     assert (folder / RUNS).stat().st_mode & 0o777 == 0o600
-    one, two = read(folder)
+    one, two = read_history(folder)
     assert [Path(run.last.path).name for run in (one, two)] == ["one", "two"]
     assert not any(told(text, (folder / RUNS).read_text()) for text in ("hello", "555", "Quill"))
     certificate = certify(tmp_path / "two")
@@ -75,7 +75,7 @@ def test_a_corpus_remembers_its_runs_and_the_certificate_counts_them(tmp_path: P
 def test_plain_runs_are_remembered_too(tmp_path: Path) -> None:
     corpus = screened(tmp_path / "screened")
     train(config(tmp_path / "screened", name="sgd"), tmp_path / "plain", screened=corpus)
-    (run,) = read(tmp_path / "screened")
+    (run,) = read_history(tmp_path / "screened")
     assert {each.event for each in run.paid} == {NonPrivate(("original",))}
     train(config(tmp_path / "screened"), tmp_path / "run", screened=corpus)
     total = certify(tmp_path / "run").other_runs["together"]
@@ -132,6 +132,6 @@ def test_the_key_of_a_run_is_that_of_its_plan_file(tmp_path: Path) -> None:
     corpus = screened(tmp_path / "screened")
     for name in ("a", "b"):  # the same settings on the same corpus are two runs
         train(config(tmp_path / "screened"), tmp_path / name, screened=corpus)
-    keys = [run.last.key for run in read(tmp_path / "screened")]
+    keys = [run.last.key for run in read_history(tmp_path / "screened")]
     assert keys == [plan_key(load_json(Run(tmp_path / name).folder / "plan.json")) for name in ("a", "b")]
     assert len(set(keys)) == 2

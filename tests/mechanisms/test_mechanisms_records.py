@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from taciturn.mechanisms import MECHANISMS
-from taciturn.mechanisms.cost import planned_epsilon, spent
-from taciturn.mechanisms.planning import make_plan, promised
+from taciturn.mechanisms.cost import cost_lines, planned_epsilon
+from taciturn.mechanisms.planning import expected_guarantees, make_plan
 from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.accounting.accountant import compose
@@ -140,8 +140,8 @@ def test_a_plan_prints_a_finite_cost_only_where_the_certificate_has_one(
 ) -> None:
     asked = config(name, more)
     plan = make_plan(asked, corpus)
-    promises = promised(asked, plan, corpus)
-    text = "\n".join(spent(plan))
+    promises = expected_guarantees(asked, plan, corpus)
+    text = "\n".join(cost_lines(plan))
     for relation in ("substitution", "add-remove"):
         if f"{relation} (" not in text:
             continue
@@ -160,14 +160,16 @@ def test_a_plan_prints_a_finite_cost_only_where_the_certificate_has_one(
 
 
 def test_skeletons_make_the_presence_of_a_record_cost_everything(corpus: ScreenedCorpus) -> None:
-    (line,) = [line for line in spent(make_plan(config("crt", {}), corpus)) if line.startswith("add-remove")]
+    (line,) = [line for line in cost_lines(make_plan(config("crt", {}), corpus)) if line.startswith("add-remove")]
     assert "ε = ∞" in line
-    (line,) = [x for x in spent(make_plan(config("crt", {"skeletons": False}), corpus)) if x.startswith("add-remove")]
+    (line,) = [
+        x for x in cost_lines(make_plan(config("crt", {"skeletons": False}), corpus)) if x.startswith("add-remove")
+    ]
     assert "∞" not in line
 
 
 def test_without_a_delta_a_plan_that_cannot_learn_is_named_all_the_same(corpus: ScreenedCorpus) -> None:
     loud = {**SIGMA, "noise_multiplier": 900.0}
-    (line,) = spent(make_plan(config("dpsgd", loud, None), corpus))
+    (line,) = cost_lines(make_plan(config("dpsgd", loud, None), corpus))
     assert "cannot learn" in line
-    assert spent(make_plan(config("dpsgd", {}, None), corpus)) == []
+    assert cost_lines(make_plan(config("dpsgd", {}, None), corpus)) == []

@@ -27,7 +27,7 @@ from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import PoissonGaussian
 from taciturn.privacy.accounting.rounding import up
 from taciturn.privacy.certificates.certificate import file_digest, load_json
-from taciturn.privacy.certificates.history import RUNS, Drawn, Line, append, lines_of, read
+from taciturn.privacy.certificates.history import RUNS, Drawn, Line, append, lines_of, read_history
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.privacy.guarantees import selection_law
 from taciturn.privacy.guarantees.evidence import Evidence
@@ -181,7 +181,7 @@ def test_a_corpus_remembers_where_each_start_goes_on_and_what_was_lost(
     on_another_machine(monkeypatch)
     broken_off(settings, out, corpus, 9, resume=True)
     monkeypatch.undo()
-    (one,) = read(tmp_path / "screened")
+    (one,) = read_history(tmp_path / "screened")
     found = lines_of(tmp_path / "screened", one.last.key)
     assert [(line.state, line.start, line.ledger[0], line.lost) for line in found] == [
         ("begun", 0, 0, 0), ("stopped", 0, 7, 0),

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from taciturn.cli.main import run
-from taciturn.mechanisms.planning import make_plan, promised
+from taciturn.mechanisms.planning import expected_guarantees, make_plan
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.certificates.certificate import Certificate
@@ -44,7 +44,7 @@ def test_p14_a_claim_about_records_prints_the_group_epsilon_of_the_largest_user(
     thousand: ScreenedCorpus, name: str
 ) -> None:
     settings = config(thousand, name)
-    found = promised(settings, make_plan(settings, thousand), thousand)
+    found = expected_guarantees(settings, make_plan(settings, thousand), thousand)
     (group,) = [g for g in found if g.notion == "group-confidentiality"]
     (single,) = [g for g in found if g.notion == "confidentiality"]
     assert group.unit == "all secrets of one user in at most 400 records"
@@ -76,6 +76,6 @@ def test_p07_a_unit_of_users_promises_users_and_no_group(thousand: ScreenedCorpu
     made = make_plan(settings, thousand)
     (private,) = made.phases
     assert (private.unit, private.records) == ("user", 121)
-    (claim,) = promised(settings, made, thousand)
+    (claim,) = expected_guarantees(settings, made, thousand)
     assert (claim.notion, claim.relation, claim.status) == ("user-dp", "add-remove", "proved")
     assert "user" in claim.label()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from taciturn.mechanisms.cost import spent
-from taciturn.mechanisms.signal import SATURATED, doubts, ratio
+from taciturn.mechanisms.cost import cost_lines
+from taciturn.mechanisms.signal import SATURATED, ratio, signal_warnings
 from taciturn.privacy.accounting.calibrate import noise_multiplier
 from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import ClipNoise, Plain, Poisson, Shuffle
@@ -22,22 +22,22 @@ def plan(sigma: float, rate: float = 0.1, steps: int = 100, records: int = 100, 
 
 
 def test_an_ordinary_plan_is_not_doubted() -> None:
-    assert doubts(plan(9.9)) == []
-    assert not any("noise" in line for line in spent(plan(1.0)))
+    assert signal_warnings(plan(9.9)) == []
+    assert not any("noise" in line for line in cost_lines(plan(1.0)))
 
 
 def test_a_step_of_more_noise_than_signal_is_named_with_what_helps() -> None:
-    (line,) = doubts(plan(20.0))
+    (line,) = signal_warnings(plan(20.0))
     assert "phase private is mostly noise" in line
     assert "σ = 20 over 10 records a step" in line
     assert "2 × the longest mean gradient" in line
     for help in ("larger corpus", "larger ε or δ", "LoRA", "more records a step, more steps at this σ, which costs ε"):
         assert help in line
-    assert line in spent(plan(20.0))
+    assert line in cost_lines(plan(20.0))
 
 
 def test_a_run_of_more_noise_than_signal_cannot_learn() -> None:
-    (line,) = doubts(plan(200.0))
+    (line,) = signal_warnings(plan(200.0))
     assert "cannot learn" in line
     assert "more steps" in line
     assert "is 2 × the most" in line
@@ -66,8 +66,8 @@ def test_the_ratio_is_that_of_what_the_model_gets(sigma: float, clip: float) -> 
     assert noise.std() / clip == pytest.approx(ratio(phase), rel=0.02)
     whole = rng.normal(0, sigma * clip, (40_000, 100)).sum(axis=1) / phase.expected
     signal = 100 * clip  # a hundred steps of the longest mean gradient
-    assert (whole.std() >= signal) == ("cannot learn" in doubts(made)[0])
+    assert (whole.std() >= signal) == ("cannot learn" in signal_warnings(made)[0])
 
 
 def test_plain_phases_and_phases_without_steps_are_not_doubted() -> None:
-    assert doubts(plan(1000.0, steps=0)) == []
+    assert signal_warnings(plan(1000.0, steps=0)) == []

@@ -23,7 +23,7 @@ from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import load_exported, load_model
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.masking import Masking, mask_tokens
-from taciturn.models.sequences import places
+from taciturn.models.sequences import token_ranges
 from taciturn.models.tasks import encode_task, label_ids
 from taciturn.models.template import PLAIN, set_template
 from taciturn.models.tokens import encode, encode_all, mask_id
@@ -80,7 +80,7 @@ def test_a_pair_is_coded_as_the_tokenizer_does(zoo: Any, kind: str, a: str, b: s
 def test_every_string_with_a_pair_in_it_can_be_coded(zoo: Any, kind: str, parts: list[str]) -> None:
     t = zoo(kind)
     text = (head(FIRST) + "".join(parts)).encode("utf-8", "ignore").decode()
-    ids, at = encode(t, text), places(t, text)
+    ids, at = encode(t, text), token_ranges(t, text)
     assert at.shape == (len(ids), 2)
     assert (ids == mask_id(t)).sum() == text.count(MASK)
     assert all(text[a:b] == MASK for a, b in at[ids == mask_id(t)])
@@ -89,7 +89,7 @@ def test_every_string_with_a_pair_in_it_can_be_coded(zoo: Any, kind: str, parts:
 def test_tokens_of_a_pair_know_their_place(zoo: Any) -> None:
     t = zoo("wordpiece")
     text = join([(FIRST, "it rains"), (SECOND, "it is wet")])
-    found = [text[a:b] for a, b in places(t, text)]
+    found = [text[a:b] for a, b in token_ranges(t, text)]
     assert "".join(found) == "itrainsitiswet"
     assert found[0] == found[-1] == ""
 

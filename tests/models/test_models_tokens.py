@@ -17,7 +17,7 @@ from taciturn.errors import UsageError
 from taciturn.models.held_out import utility
 from taciturn.models.hf import export, load_exported, load_model
 from taciturn.models.loss import PASS_COST, collate, microbatches, perplexity, record_losses, score
-from taciturn.models.sequences import places
+from taciturn.models.sequences import token_ranges
 from taciturn.models.tokens import (
     bpe_tokenizer,
     byte_tokenizer,
@@ -117,7 +117,7 @@ def test_p30_the_field_case_itself(zoo: Any, kind: str) -> None:
 
 
 def inside(t: Any, text: str, start: int, end: int) -> list[bool]:
-    at = places(t, text)
+    at = token_ranges(t, text)
     return ((at[:, 0] < end) & (start < at[:, 1])).tolist()
 
 
@@ -179,7 +179,7 @@ def test_p31_no_offset_drifts_behind_a_letter_of_many_bytes(zoo: Any, kind: str,
 def test_every_token_has_a_place(zoo: Any, kind: str, parts: list[str]) -> None:
     t = zoo(kind)
     text = "".join(parts).encode("utf-8", "ignore").decode()
-    ids, at = encode(t, text), places(t, text)
+    ids, at = encode(t, text), token_ranges(t, text)
     assert at.shape == (len(ids), 2)
     assert all(text[a:b] == MASK for a, b in at[ids == mask_id(t)])
 

@@ -16,10 +16,10 @@ from leaks import told
 from taciturn.auditing.lower_bounds.two_sided import clopper_pearson
 from taciturn.errors import DataError
 from taciturn.privacy.accounting.accountant import compose
-from taciturn.privacy.guarantees.claims import spent
+from taciturn.privacy.guarantees.claims import epsilon_spent
 from taciturn.privacy.guarantees.theorems import bayesian, recall_bound
 from taciturn.reporting import RunView, data, render
-from taciturn.reporting.content import plain
+from taciturn.reporting.content import as_data
 from taciturn.reporting.formats import FORMATTERS
 from taciturn.reporting.sections import recall
 
@@ -66,7 +66,7 @@ def leaves(value: Any) -> Iterator[Any]:
 def test_every_number_of_a_table_is_in_the_data(
     told: dict[int, dict[str, Any]], shown: dict[int, str], number: int
 ) -> None:
-    known = list(leaves(json.loads(json.dumps(plain(told[number])))))
+    known = list(leaves(json.loads(json.dumps(as_data(told[number])))))
     numbers = [math.inf if each == "inf" else each for each in known if isinstance(each, int | float) or each == "inf"]
     formatted = {form(float(n)) for n in numbers for form in FORMATTERS.values()} | SAID
     formatted |= {token for each in known if isinstance(each, str) for token in NUMBER.findall(each)}
@@ -113,7 +113,7 @@ def test_the_curve_of_k_is_the_accountants(
 ) -> None:
     single = told[1]["epsilon_k"]["records, substitution"]
     units = next(curves for what, curves in told[8]["epsilon_k"].items() if what.startswith("units"))
-    assert single[0]["epsilon"] == [spent(four[3].events, "substitution", 8e-5, int(k)) for k in single[0]["k"]]
+    assert single[0]["epsilon"] == [epsilon_spent(four[3].events, "substitution", 8e-5, int(k)) for k in single[0]["k"]]
     assert single[0]["epsilon"][0] == pytest.approx(four[3].guarantees[0].epsilon)
     at = dict(zip(units[0]["k"], units[0]["epsilon"], strict=True))
     for claim in eight[3].guarantees:
@@ -233,19 +233,19 @@ def test_recall_by_kind(make_run: Callable[..., Path], tmp_path: Path) -> None:
     file = tmp_path / "recall.json"
     file.write_text(json.dumps({"labels": 200, "missed_by_pi": 20, "missed_by_both": 0, "kinds": kinds}), "utf-8")
     run = RunView.load(make_run("mail"))
-    table = data([run], [recall.read(file)])["recall"][0]
+    table = data([run], [recall.read_recall(file)])["recall"][0]
     assert [(row["kind"], row["missed"]) for row in table["rows"]] == [
         ("all", 20), ("all", 0), ("phone number", 6), ("phone number", 0), ("kind 2", 14), ("kind 2", 0),
     ]  # fmt: skip
     assert table["rows"][0]["at_least"] == pytest.approx(1 - recall_bound(20, 200))
-    page = render([run], [recall.read(file)])
+    page = render([run], [recall.read_recall(file)])
     assert "phone number" in page
     assert "Zaphod" not in page
     other = {"labels": 10, "missed_by_pi": 0, "missed_by_both": 0, "kinds": kinds}
     assert len(data([run], [other])["recall"][0]["rows"]) == 2  # of another sample
     file.write_text('{"labels": ["Zaphod', "utf-8")
     with pytest.raises(DataError, match=r"recall\.json: expected") as caught:
-        recall.read(file)
+        recall.read_recall(file)
     assert "Zaphod" not in str(caught.value)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from taciturn.errors import DataError
 from taciturn.reporting import RunView, data
-from taciturn.reporting.content import _thin, plain
+from taciturn.reporting.content import _thin, as_data
 
 
 def test_a_whole_run(four: list[RunView]) -> None:
@@ -72,7 +72,7 @@ def test_data_counts_add_up_and_relations_stay_apart(told: dict[int, dict[str, A
 
 
 def test_data_is_plain_json(told: dict[int, dict[str, Any]]) -> None:
-    content = plain(told[4])
+    content = as_data(told[4])
     assert json.loads(json.dumps(content, allow_nan=False)) == content
     assert content["claims"][0]["epsilon"] == "inf"
 

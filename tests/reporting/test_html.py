@@ -16,7 +16,7 @@ import pytest
 import taciturn.reporting.html as page_module
 from leaks import told
 from taciturn.reporting import RunView, pdf, render, write
-from taciturn.reporting.content import collect, plain
+from taciturn.reporting.content import as_data, collect
 
 VOID = {"meta", "link", "br", "input", "img", "hr"}
 SECRET = "Zaphod 341752"
@@ -203,7 +203,7 @@ def test_free_text_of_the_inputs_stays_out(make_run: Callable[..., Path], tmp_pa
     content = collect([run], [{"labels": 200, "missed_by_pi": 20, "missed_by_both": 0, "kinds": kinds}])
     assert content["corpora"][0]["rows"]
     assert len(content["recall"][0]["rows"]) == 4
-    assert SECRET not in json.dumps(plain(content))
+    assert SECRET not in json.dumps(as_data(content))
     page = page_module.page(content)
     assert SECRET not in page
     program = shutil.which("chromium")

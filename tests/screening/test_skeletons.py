@@ -16,7 +16,7 @@ from taciturn.screening.policies.relax import sees_over
 from taciturn.screening.policies.view import WORD, View
 from taciturn.screening.redact import BRIDGED, redact
 from taciturn.screening.rows import Local
-from taciturn.screening.skeletons import MOST, runs, steady
+from taciturn.screening.skeletons import MOST, has_one_skeleton, runs
 from taciturn.text.document import MASK
 from taciturn.text.readers import Corpus
 from timing import seconds
@@ -135,7 +135,7 @@ def test_models_are_tested_run_by_run() -> None:
     """What may look over a mask is taken for a model: one mark, but masking a part of it is not what redaction did."""
     finder = policy(Regex("pair", r"aa (?:bb|\x1a+)|aa", must_find=("aa bb",)))
     assert finder.apart(["aa bb"]) == [False]
-    assert steady(["aa bb"], redact(["aa bb"], finder, BRIDGED), finder, BRIDGED) == [False]
+    assert has_one_skeleton(["aa bb"], redact(["aa bb"], finder, BRIDGED), finder, BRIDGED) == [False]
     assert runs("at 77 the st.", (3, 13)) == [(3, 5), (3, 9), (3, 12), (3, 13), (6, 9), (6, 12), (10, 12)]
 
 
@@ -143,7 +143,7 @@ def test_a_mark_of_too_many_words_is_refused_untested_by_models() -> None:
     finder = policy(Regex("many", r"<.*>|\w+", must_find=("<a>",)))
     for words, answer in ((MOST, True), (MOST + 1, False)):
         text = " ".join(["a"] * words)
-        assert steady([text], redact([text], finder, BRIDGED), finder, BRIDGED) == [answer]
+        assert has_one_skeleton([text], redact([text], finder, BRIDGED), finder, BRIDGED) == [answer]
         assert finder.local([text]) == finder.apart([text]) == [False]
 
 

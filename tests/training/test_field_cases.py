@@ -16,7 +16,7 @@ from torch.utils.data import DataLoader, WeightedRandomSampler
 
 from taciturn.errors import GuaranteeError, Interrupted, MismatchError, UsageError
 from taciturn.mechanisms.certify import certify
-from taciturn.mechanisms.cost import against_target, planned_epsilon, running, spent
+from taciturn.mechanisms.cost import against_target, cost_lines, planned_epsilon, running
 from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.run import make_plan, train
 from taciturn.mechanisms.settings import RunConfig
@@ -189,11 +189,13 @@ def test_p13_plan_and_certificate_show_all_that_epsilon_depends_on(tmp_path: Pat
         assert phase["steps"] == 8
         assert described["target"] == {"epsilon": 3.0, "delta": 1e-3}
     assert certificate.target == {"epsilon": 3.0, "delta": 1e-3}
-    assert spent(made)[-1] in {f"target ε = 3, spent {e} ({share} %)" for e in (2.999, 3) for share in (99.9, 100.0)}
+    assert cost_lines(made)[-1] in {
+        f"target ε = 3, spent {e} ({share} %)" for e in (2.999, 3) for share in (99.9, 100.0)
+    }
 
 
 def test_p13_a_target_that_is_not_used_up_comes_with_its_reason() -> None:
-    said = "\n".join(spent(make_plan(config(noise_multiplier=5.0), corpus())))
+    said = "\n".join(cost_lines(make_plan(config(noise_multiplier=5.0), corpus())))
     assert "noise_multiplier = 5 was set; leave it out" in said
     assert "least noise_multiplier" in against_target(1e9, 1e6, [0.01])
     assert against_target(3.0, 0.0, []).endswith("no step has noise")

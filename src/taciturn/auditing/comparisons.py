@@ -27,7 +27,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in out]
 
 
-def shared(findings: Sequence[Finding]) -> list[Finding]:
+def holm_corrected(findings: Sequence[Finding]) -> list[Finding]:
     """The findings of one audit, with null["p_holm"] and detail["comparisons"]. What is a leak by its own p-value alone is
     inconclusive; a small p-value of its own is never "no leak found"."""
     out = []

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from taciturn.auditing.canaries.templates import Planted, read_plantings
-from taciturn.auditing.comparisons import ALPHA, shared
+from taciturn.auditing.comparisons import ALPHA, holm_corrected
 from taciturn.auditing.exposure.plantings import exposures
 from taciturn.auditing.exposure.search import MOST_MINUTES, Notify, Search
 from taciturn.auditing.extraction.decoding import Decoding
@@ -19,7 +19,7 @@ from taciturn.auditing.finding import Finding
 from taciturn.auditing.lower_bounds.against_certificate import Audited, against_run, compared
 from taciturn.auditing.lower_bounds.one_run import OneRun
 from taciturn.auditing.lower_bounds.two_sided import eps_lower_exposure_once
-from taciturn.auditing.membership.gradient import gradient_membership, settings, started
+from taciturn.auditing.membership.gradient import gradient_membership, initial_model, settings
 from taciturn.auditing.membership.membership import Score, group_membership, membership
 from taciturn.auditing.membership.scores import Model
 from taciturn.errors import UsageError, nearest
@@ -144,7 +144,9 @@ def audit(
                 run_it = pii_extraction if attack == "pii-extraction" else pii_reconstruction
                 return run_it(model, tokenizer, spans(members), spans(nonmembers), finder, **tags)
 
-    return shared([f for attack in attacks for f in (exposed() if attack == "exposure" else [attacked(attack)])])
+    return holm_corrected(
+        [f for attack in attacks for f in (exposed() if attack == "exposure" else [attacked(attack)])]
+    )
 
 
 def _check(attacks: Sequence[str], canaries: Any, secrets: Any, members: Any, nonmembers: Any, policy: Any) -> None:
@@ -216,7 +218,7 @@ def _began(run: Source, base: Model | None) -> tuple[Model, dict[str, float]]:
     if base is None and not planned:
         raise UsageError("attack 'gradient' needs the model that training began with: base=...")
     how = settings(cast("str | Path", run)) if planned else {}
-    return base or started(cast("str | Path", run)), how
+    return base or initial_model(cast("str | Path", run)), how
 
 
 def _certificate(run: Source) -> Certificate | None:

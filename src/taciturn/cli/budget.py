@@ -108,7 +108,7 @@ def _law(text: str) -> tuple[Any, list[float]]:
     name, shape = selection_law.law(head)
     if not means:
         raise UsageError(f"--selection {text}: expected {selection_law.FORM}")
-    return partial(selection_law.made, name, shape), values("--selection", means, float)
+    return partial(selection_law.selection_law, name, shape), values("--selection", means, float)
 
 
 def _cost(

@@ -12,13 +12,13 @@ from taciturn.errors import DataError
 def corpus_budget(corpus: Path, delta: float) -> dict[str, Any]:
     """Runs and totals as plain JSON. Raises DataError if ``corpus`` is no screened corpus or its history is damaged."""
     from taciturn.privacy.certificates.certificate import load_json
-    from taciturn.privacy.certificates.composed_runs import together
-    from taciturn.privacy.certificates.history import added, drawn, read
+    from taciturn.privacy.certificates.composed_runs import compose_runs
+    from taciturn.privacy.certificates.history import added, drawn, read_history
     from taciturn.privacy.guarantees import selection_law
 
     if not (corpus / "manifest.json").is_file():
         raise DataError(f"'{corpus.name}' is not a screened corpus: it has no manifest.json")
-    runs = read(corpus)
+    runs = read_history(corpus)
     listed = [
         {
             "date": run.last.date,
@@ -26,16 +26,16 @@ def corpus_budget(corpus: Path, delta: float) -> dict[str, Any]:
             "state": run.last.state,
             "path": run.last.path,
             "steps_with_noise": run.noised,
-            "alone": together(run.paid, delta)[0].to_json(),
+            "alone": compose_runs(run.paid, delta)[0].to_json(),
         }
         for run in runs
     ]
-    total = together(added(each for run in runs for each in run.paid), delta) if runs else []
+    total = compose_runs(added(each for run in runs for each in run.paid), delta) if runs else []
     found = {"runs": listed, "together": [g.to_json() for g in total], "delta": delta}
     draw = drawn(corpus)
     if draw is not None:
         kept = len({run.alike for run in runs}) == 1
-        best = together(runs[0].paid, delta, selection_law.from_json(draw.drawn)) if kept else []
+        best = compose_runs(runs[0].paid, delta, selection_law.from_json(draw.drawn)) if kept else []
         found["selection"] = {**draw.drawn, "runs": draw.runs, "together": [g.to_json() for g in best]}
     counts = load_json(corpus / "manifest.json").get("counts", {})
     if counts.get("gold_spans"):
@@ -86,7 +86,7 @@ def _show_draw(found: dict[str, Any], made: int) -> None:
     from taciturn.privacy.guarantees import selection_law
     from taciturn.privacy.guarantees.guarantee import Guarantee
 
-    law = selection_law.words(
+    law = selection_law.describe(
         selection_law.from_json({k: v for k, v in found.items() if k in ("law", "mean", "shape")})
     )
     out.print(

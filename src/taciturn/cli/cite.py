@@ -25,10 +25,10 @@ def cite(
     import sys
 
     from taciturn.cli.show import as_json
-    from taciturn.project.citing import entries, used
+    from taciturn.project.citing import cited_keys, entries
 
     known = entries()
-    found = [("taciturn", "all of it")] if run is None else used(run)
+    found = [("taciturn", "all of it")] if run is None else cited_keys(run)
     if json:
         as_json([{"key": key, "used_for": what, "bibtex": known[key]} for key, what in found])
         return

@@ -33,8 +33,8 @@ def init(
     from taciturn.cli.show import as_json, out, table, talk
     from taciturn.errors import UsageError
     from taciturn.mechanisms.registry import mechanism as mechanism_named
-    from taciturn.project.inspect_files import look
-    from taciturn.project.suggest import language_note, notes, suggest
+    from taciturn.project.inspect_files import inspect
+    from taciturn.project.suggest import language_note, suggest, suggested_comments
     from taciturn.project.write import render
     from taciturn.text.atomic import write_text
     from taciturn.text.readers import read
@@ -44,12 +44,12 @@ def init(
     mechanism_named(mechanism)
     base = output.absolute().parent
     base.mkdir(parents=True, exist_ok=True)
-    seen = look(read(*files, format=format), format)
+    seen = inspect(read(*files, format=format), format)
     paths = [
         file if file.startswith("hf:") else os.path.relpath(Path(file).expanduser().absolute(), base) for file in files
     ]
     settings = suggest(seen, paths, output.stem, mechanism, model, format)
-    write_text(output, render(settings, output.name, notes(seen, settings)))
+    write_text(output, render(settings, output.name, suggested_comments(seen, settings)))
     facts = {
         "format": dict(seen.formats),
         "text": seen.text,

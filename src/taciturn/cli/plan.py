@@ -40,7 +40,7 @@ def plan(
     from taciturn.cli.show import as_json, out, talk
     from taciturn.mechanisms.config import parse
     from taciturn.mechanisms.corpus_history import number_of_runs
-    from taciturn.mechanisms.planning import if_chosen, make_plan, promised
+    from taciturn.mechanisms.planning import expected_guarantees, if_chosen, make_plan
     from taciturn.mechanisms.registry import mechanism as mechanism_named
     from taciturn.mechanisms.settings import RunConfig, save_config
     from taciturn.privacy.guarantees import selection_law
@@ -59,7 +59,7 @@ def plan(
     runs = None if selection is None else selection_law.parse(selection)
     screened = load(corpus)
     made = make_plan(config, screened)
-    promises = promised(config, made, screened) if hasattr(mechanism_named(mechanism), "facts") else []
+    promises = expected_guarantees(config, made, screened) if hasattr(mechanism_named(mechanism), "facts") else []
     chosen = None if runs is None else if_chosen(config, made, screened, runs)
     drawn = None if runs is None or output is None else number_of_runs(corpus, runs)
     if output is not None:
@@ -106,7 +106,7 @@ def rate_of(event: Any) -> str:
 def show_plan(made: Any) -> None:
     """Print a plan as a table, with what it costs."""
     from taciturn.cli.show import number, out, table
-    from taciturn.mechanisms.cost import spent
+    from taciturn.mechanisms.cost import cost_lines
     from taciturn.training.phase_terms import LocalUpdates
 
     rows = []
@@ -129,5 +129,5 @@ def show_plan(made: Any) -> None:
     out.print(table(f"{made.mechanism} on {made.model.name}", columns, rows))
     if any(phase.private and not isinstance(phase.rule, LocalUpdates) for phase in made.phases):
         out.print("steps with noise run without dropout of any form, whatever the model's own settings are")
-    for line in spent(made):
+    for line in cost_lines(made):
         out.print(line)

@@ -49,7 +49,7 @@ def recall(
     from taciturn.errors import DataError, UsageError
     from taciturn.screening.corpus.screened import load
     from taciturn.screening.labels import read
-    from taciturn.screening.measuring.judge import UNSURE, judge
+    from taciturn.screening.measuring.judge import UNSURE, judge_records
     from taciturn.screening.measuring.label_claims import findings
     from taciturn.text.atomic import write_text
 
@@ -58,7 +58,7 @@ def recall(
             raise UsageError(f"--{name} must lie in (0, 1), found {value:g}")
     corpus, lines = load(screened), read(labels)
     pi, wide = policies(corpus, joined(policy), joined(conservative), policy_file)
-    judged = judge(lines, corpus, pi, wide)
+    judged = judge_records(lines, corpus, pi, wide)
     if not judged:
         raise DataError(f'{labels.name}: no line has "label_status": "done"; set it on each line that was looked at')
     if not any(secret.label != UNSURE for record in judged for secret in record.secrets):
@@ -89,12 +89,12 @@ def _levels(
     """
     from taciturn.cli.measured import build
     from taciturn.screening.bounds import needed
-    from taciturn.screening.measuring.judge import judge
+    from taciturn.screening.measuring.judge import judge_records
     from taciturn.screening.measuring.recall import private_share, rates
 
     tried: list[dict[str, Any]] = []
     for name in LEVELS:
-        judged = judge(lines, corpus, pi, build(name, file))
+        judged = judge_records(lines, corpus, pi, build(name, file))
         both = rates(lines, judged, confidence).both
         tried.append(
             {

@@ -119,7 +119,7 @@ def _list(recipes: list[Recipe]) -> None:
 
 def _show(each: Recipe) -> None:
     from taciturn.cli.show import out, table
-    from taciturn.recipes.page import shown
+    from taciturn.recipes.page import cell_text
     from taciturn.recipes.recipe import PAPERS
 
     out.print(f"{each.name}: {each.title} ({each.item} of {PAPERS[each.paper]})", style="bold", soft_wrap=True)
@@ -131,7 +131,7 @@ def _show(each: Recipe) -> None:
     if each.needs:
         out.print(f"The full setting needs {each.needs}", soft_wrap=True, markup=False)
     for one in each.published:
-        rows = [tuple(shown(cell) for cell in row) for row in one.rows]
+        rows = [tuple(cell_text(cell) for cell in row) for row in one.rows]
         out.print(table(f"{one.title} ({one.source})", one.columns, rows))
 
 

@@ -31,7 +31,7 @@ def report(
     from taciturn.cli.show import as_json, talk
     from taciturn.errors import UsageError
     from taciturn.reporting import pdf
-    from taciturn.reporting.content import collect, plain
+    from taciturn.reporting.content import as_data, collect
     from taciturn.reporting.sections import recall as measured
 
     if not runs:
@@ -39,11 +39,11 @@ def report(
     if output.suffix.lower() not in (".html", ".htm", ".pdf"):
         raise UsageError(f"--output {output.name}: expected a name that ends in .html or .pdf")
     views = [reports.RunView.load(run) for run in runs]
-    kinds = [measured.read(file) for file in recall]
+    kinds = [measured.read_recall(file) for file in recall]
     if output.suffix.lower() == ".pdf":
         pdf.browser()  # its absence is told before the work
     content = collect(views, kinds)
     reports.save(output, content)
     talk.print(f"wrote {output}")
     if json:
-        as_json(plain(content))
+        as_json(as_data(content))

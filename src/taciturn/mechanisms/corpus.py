@@ -109,7 +109,7 @@ def encoded(tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, 
     return encode_task(tokenizer, texts, limit, labels=labels, **task_of(plan))
 
 
-def aimless(phase: Phase, screened: ScreenedCorpus, tokens: Any, mask: int) -> str:
+def without_targets(phase: Phase, screened: ScreenedCorpus, tokens: Any, mask: int) -> str:
     """How many records of a phase have nothing to predict, in words; "" where all have. Copies that deduplication turned
     into a lone mask have nothing by design and do not count. It is a count of private text, and goes into no file.
 

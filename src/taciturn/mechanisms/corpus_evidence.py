@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from taciturn.errors import UsageError
-from taciturn.mechanisms.refusals import DEFAULT_DELTA, dubious, protected
+from taciturn.mechanisms.refusals import DEFAULT_DELTA, protected, refusals
 from taciturn.mechanisms.settings import TrainConfig
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.screening.corpus.describe import CLEANED
@@ -51,7 +51,7 @@ def evidence(
         preprocessing=tuple(preprocessing),
         spans_not_stable=counts.spans_undetected_after_check,
         protected=protected(plan),
-        allowed=tuple(sorted(dubious(plan, options))),
+        allowed=tuple(sorted(refusals(plan, options))),
         seeded_noise=plan.seeds.noise is not None,
         dial=manifest.miss_rate or None,
         screened=None if screened_by_hand is None else (screened_by_hand.checked, screened_by_hand.missed),

@@ -16,7 +16,7 @@ from taciturn.errors import DataError, GuaranteeError, TaciturnError, UsageError
 from taciturn.privacy.accounting.events import NonPrivate
 from taciturn.privacy.certificates.digests import load_json
 from taciturn.privacy.certificates.exported_model import LEDGER
-from taciturn.privacy.certificates.history import RUNS, Drawn, Line, added, append, drawn, lines_of, read
+from taciturn.privacy.certificates.history import RUNS, Drawn, Line, added, append, drawn, lines_of, read_history
 from taciturn.privacy.certificates.ledger import GENESIS, Ledger
 from taciturn.privacy.certificates.ledger_lines import digest_after
 from taciturn.privacy.guarantees import selection_law
@@ -129,7 +129,7 @@ def with_others(evidence: Evidence, folder: Path, corpus: Path) -> Evidence:
     if not corpus.is_dir():
         return replace(evidence, other_runs=None, other_steps=(), selection=None)
     try:
-        runs = read(corpus)
+        runs = read_history(corpus)
     except TaciturnError as error:
         logger.warning("%s; the certificate says that other runs are not known", error)
         return replace(evidence, other_runs=None, other_steps=(), selection=None)
@@ -148,10 +148,10 @@ def number_of_runs(corpus: Path, runs: Runs) -> int:
     before = drawn(corpus)
     if before is not None:
         if before.drawn != selection_law.to_json(runs):
-            law = selection_law.words(selection_law.from_json(before.drawn))
+            law = selection_law.describe(selection_law.from_json(before.drawn))
             raise UsageError(f"the number of runs on this corpus was drawn from {law} already; name that law")
         return before.runs
-    if made := len(read(corpus)):
+    if made := len(read_history(corpus)):
         raise UsageError(
             f"{made} runs were made on this corpus before a number of runs was drawn: what they and others spend together "
             "is what `taciturn budget --corpus` says"
@@ -176,7 +176,7 @@ def chosen(evidence: Evidence, folder: Path, corpus: Path) -> Evidence:
             "no number of runs was drawn for this corpus before the first one, so choosing among them has no price but that "
             "of all together, which the certificate has; draw it with taciturn plan --selection LAW:MEAN -o run.toml"
         )
-    runs = read(corpus)
+    runs = read_history(corpus)
     mine = [run for run in runs if run.last.key == plan_key(load_json(folder / "plan.json"))]
     if not mine:
         raise GuaranteeError("the corpus does not remember this run, so it is none of those it could be chosen from")

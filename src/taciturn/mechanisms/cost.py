@@ -8,13 +8,13 @@ from collections.abc import Callable, Mapping, Sequence
 from math import isinf
 from types import MappingProxyType
 
-from taciturn.mechanisms.signal import doubts
+from taciturn.mechanisms.signal import signal_warnings
 from taciturn.privacy.accounting.calibrate import SMALLEST
 from taciturn.privacy.accounting.events import Event, NonPrivate, Relation
 from taciturn.privacy.accounting.rounding import up
 from taciturn.privacy.accounting.tradeoff import TradeOff
 from taciturn.privacy.guarantees.claims import cost
-from taciturn.privacy.guarantees.claims import spent as spent_by
+from taciturn.privacy.guarantees.claims import epsilon_spent as spent_by
 from taciturn.privacy.guarantees.guarantee import round_up
 from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Plan
@@ -29,13 +29,13 @@ def planned_epsilon(plan: Plan, relation: Relation | None = None) -> float | Non
     return spent_by(plan.events(), relation or plan.relation, plan.target.delta, plan.group, plan.free)
 
 
-def spent(plan: Plan) -> list[str]:
+def cost_lines(plan: Plan) -> list[str]:
     """The cost in words: one line per relation, how it stands to the target, and a warning where noise drowns all else.
 
     Without a δ there is no ε to state, and the warning stands alone.
     """
     if plan.target.delta is None:
-        return doubts(plan)
+        return signal_warnings(plan)
     private = [phase for phase in plan.phases if phase.private]
     unit: str = private[0].unit if private else "record"
     if any(isinstance(phase.rule, SelectiveState) for phase in private) or plan.free:
@@ -50,7 +50,7 @@ def spent(plan: Plan) -> list[str]:
     planned, sigmas = planned_epsilon(plan), [phase.noise for phase in plan.phases if phase.private]
     if plan.target.epsilon is not None and planned is not None:
         lines.append(against_target(plan.target.epsilon, planned, sigmas))
-    return [*lines, *doubts(plan)]
+    return [*lines, *signal_warnings(plan)]
 
 
 def _attacked(plan: Plan, relation: Relation) -> str:

@@ -27,7 +27,7 @@ from taciturn.privacy.guarantees.statements import (
     alignment,
     confidentiality,
     no_record_privacy,
-    settle,
+    with_status,
 )
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
@@ -91,13 +91,13 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     yield from confidentiality(counts, evidence, conditional=not evidence.all_private)
     profile = compose(counts, "add-remove")
     assumptions = (*NOISED, STABLE, *alignment(evidence), COVERED, WHOLE)
-    yield settle(
+    yield with_status(
         "confidentiality", ALONE, "substitution", profile.epsilon(evidence.delta), evidence.delta,
         "residuals (guarantees.md §3.5)", assumptions, evidence,
         curve=profile.curve, reason=profile.reason, order_matters=True,
     )  # fmt: skip
     if size := evidence.records_per_user:  # each of them goes from a vector to nothing, as a removed record does
-        yield settle(
+        yield with_status(
             "group-confidentiality", f"all such secrets of one user in at most {size} records", "substitution",
             profile.for_group(size).epsilon(evidence.delta), evidence.delta, "residuals (guarantees.md §3.5)", assumptions,
             evidence, curve=profile.for_group(size).curve, detail={"k": float(size)}, reason=profile.reason,

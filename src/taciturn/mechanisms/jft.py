@@ -39,10 +39,10 @@ from taciturn.privacy.guarantees.statements import (
     grouped,
     labelled_sample,
     miss_rates,
+    no_guarantee,
     no_record_privacy,
-    nothing,
     record_privacy,
-    settle,
+    with_status,
 )
 from taciturn.privacy.guarantees.theorems import averaged, recall_bound
 from taciturn.screening.corpus.screened import ScreenedCorpus
@@ -136,7 +136,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     plain = [event for event in first if isinstance(event, NonPrivate)]
     detected, missed = compose(second, "substitution"), compose(merged(phases), "substitution")
     base = (*NOISED, *alignment(evidence))
-    yield settle(
+    yield with_status(
         "sdp", DETECTED, "substitution", detected.epsilon(evidence.delta), evidence.delta,
         "JFT Theorem 1, by substitution (guarantees.md §4.1)", (*base, STABLE), evidence,
         curve=detected.curve, reason=detected.reason,
@@ -146,14 +146,14 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
         yield grouped(detected, evidence, (*base, STABLE), unit, size)
     if missed.reason is not None:
         why = "what the policy misses was trained on without noise in the first phase"
-        yield nothing("sdp", MISSED, "substitution", evidence, why, miss_rates(evidence))
+        yield no_guarantee("sdp", MISSED, "substitution", evidence, why, miss_rates(evidence))
         for name, size in evidence.groups:
             unit = f"the secrets of group '{name}' in {size} records"
-            yield nothing("group-confidentiality", unit, "substitution", evidence, f"of those in it, {why}")
+            yield no_guarantee("group-confidentiality", unit, "substitution", evidence, f"of those in it, {why}")
     else:
         # Skeletons: the same in both worlds if the conservative policy marks the secret (§3).
         covered = (*base, COVERED, WHOLE) if plain else base
-        yield settle(
+        yield with_status(
             "sdp", MISSED, "substitution", missed.epsilon(evidence.delta), evidence.delta,
             "both phases composed (guarantees.md §4.1a)", covered, evidence, curve=missed.curve, reason=missed.reason,
         )  # fmt: skip
@@ -180,7 +180,7 @@ def _screened(
     checked, left = looked
     if not checked:
         why = "nobody looked a second time, so what a person left is unknown"
-        return nothing("bayesian-confidentiality", SCREENED, "substitution", evidence, why)
+        return no_guarantee("bayesian-confidentiality", SCREENED, "substitution", evidence, why)
     m = recall_bound(left, checked, evidence.confidence)
     epsilon, delta = averaged(detected, missed, m, evidence.delta)
     sample = Assumption(
@@ -188,7 +188,7 @@ def _screened(
         f"(the bound drawn from them fails for at most {100 * (1 - evidence.confidence):.2g} % of samples)",
         enforced=False,
     )
-    return settle(
+    return with_status(
         "bayesian-confidentiality", SCREENED, "substitution", epsilon, delta,
         "averaged over what a person left (guarantees.md §4.1b)", (*assumptions, sample), evidence,
         curve=_either(detected, missed, m, evidence.delta), detail={"gamma": m, "bounds_fail": bounds_fail(evidence, 1)},
@@ -209,12 +209,12 @@ def _averaged(
     rates = miss_rates(evidence)
     if not rates:
         why = "no secrets were labelled, so the miss rate is unknown"
-        yield nothing("bayesian-confidentiality", DRAWN_SECRET, "substitution", evidence, why)
+        yield no_guarantee("bayesian-confidentiality", DRAWN_SECRET, "substitution", evidence, why)
         return
     m = rates["gamma"]
     detected, missed = compose(second, "substitution"), compose(added([first, second]), "substitution")
     epsilon, delta = averaged(detected, missed, m, evidence.delta)
-    yield settle(
+    yield with_status(
         "bayesian-confidentiality", DRAWN_SECRET, "substitution", epsilon, delta,
         "averaged over the miss (guarantees.md §4.1b)", (*assumptions, labelled_sample(evidence, 1)), evidence,
         curve=_either(detected, missed, m, evidence.delta), detail={"gamma": m, "bounds_fail": bounds_fail(evidence, 1)},

@@ -13,8 +13,8 @@ from taciturn.mechanisms.cost import planned_epsilon
 from taciturn.mechanisms.refusals import refuse
 from taciturn.mechanisms.registry import guarantees, mechanism
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.certificates.composed_runs import together
-from taciturn.privacy.certificates.history import own
+from taciturn.privacy.certificates.composed_runs import compose_runs
+from taciturn.privacy.certificates.history import paid_by_run
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.private_selection import Runs
@@ -42,7 +42,7 @@ def make_plan(config: RunConfig, screened: ScreenedCorpus, salt: bytes = b"") ->
     return replace(made, corpus_key=blinded, model=config.model.build(), seeds=seeds, average=config.train.average)
 
 
-def promised(config: RunConfig, plan: Plan, screened: ScreenedCorpus) -> list[Guarantee]:
+def expected_guarantees(config: RunConfig, plan: Plan, screened: ScreenedCorpus) -> list[Guarantee]:
     """What a certificate will say if ``plan`` is run as it is."""
     phases = {phase.name: {phase.event: plan.steps_of(phase)} for phase in plan.phases}
     return guarantees(plan.mechanism, phases, evidence_of(config, plan, screened))
@@ -52,7 +52,7 @@ def if_chosen(config: RunConfig, plan: Plan, screened: ScreenedCorpus, runs: Run
     """What a certificate will say of a run of ``plan`` that is the best of ``runs`` many like it."""
     phases = {phase.name: {phase.event: plan.steps_of(phase)} for phase in plan.phases}
     evidence = evidence_of(config, plan, screened)
-    return together(own(plan.to_json(), phases, evidence.seeded_noise), evidence.delta, runs)
+    return compose_runs(paid_by_run(plan.to_json(), phases, evidence.seeded_noise), evidence.delta, runs)
 
 
 def evidence_of(config: RunConfig, plan: Plan, screened: ScreenedCorpus, validated: bool | None = None) -> Evidence:

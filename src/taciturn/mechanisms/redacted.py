@@ -15,10 +15,10 @@ from taciturn.privacy.guarantees.statements import (
     MISSED,
     STABLE,
     alignment,
+    equal_worlds,
     miss_rates,
-    nothing,
-    nowhere,
-    settle,
+    no_guarantee,
+    with_status,
 )
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.plan import Plan, Target
@@ -42,12 +42,12 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
 def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     """Training on redacted text without noise: perfect where the policy sees, nothing where it does not (§3.1)."""
     del phases
-    yield settle(
+    yield with_status(
         "confidentiality", DETECTED, "substitution", 0.0, 0.0, "Redaction (guarantees.md §3.1)",
         (STABLE, LOCAL, *alignment(evidence)),
-        evidence, curve=nowhere, noisy=False, order_matters=True,
+        evidence, curve=equal_worlds, noisy=False, order_matters=True,
     )  # fmt: skip
-    yield nothing(
+    yield no_guarantee(
         "confidentiality", MISSED, "substitution", evidence,
         "what the policy misses was trained on without noise", miss_rates(evidence),
     )  # fmt: skip

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from taciturn.errors import UsageError
-from taciturn.mechanisms.signal import hopeless
+from taciturn.mechanisms.signal import cannot_learn
 from taciturn.privacy.guarantees.evidence import Allow
 from taciturn.training.plan import Plan
 
@@ -23,7 +23,7 @@ def protected(plan: Plan) -> int | None:
     return max((phase.records for phase in plan.phases if phase.private), default=None)
 
 
-def dubious(plan: Plan, options: Any) -> dict[Allow, str]:
+def refusals(plan: Plan, options: Any) -> dict[Allow, str]:
     """Name → what is the matter, in words. options: the mechanism's own."""
     found: dict[Allow, str] = {}
     units, delta = protected(plan), plan.target.delta or DEFAULT_DELTA
@@ -38,7 +38,7 @@ def dubious(plan: Plan, options: Any) -> dict[Allow, str]:
             f"a batch of {batch} is larger than the {units} units there are: every step reads all of them, and sampling "
             "hides nobody; choose a smaller batch (or rate = 1, if that is what you want)"
         )
-    if lines := hopeless(plan):
+    if lines := cannot_learn(plan):
         found["cannot-learn"] = "; ".join(lines)
     return found
 
@@ -51,6 +51,6 @@ def _sampled(options: Any) -> list[Any]:
 
 def refuse(plan: Plan, options: Any, allow: Collection[str]) -> None:
     """Raises UsageError for what is the matter with a plan and was not allowed."""
-    if left := {name: why for name, why in dubious(plan, options).items() if name not in allow}:
+    if left := {name: why for name, why in refusals(plan, options).items() if name not in allow}:
         flags = " ".join(f"--allow {name}" for name in left)
         raise UsageError(f"{'. '.join(left.values())}. To do it all the same: {flags} (allow in run.toml)")

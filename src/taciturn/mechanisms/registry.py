@@ -12,7 +12,7 @@ from taciturn.privacy.certificates import verify as recompute
 from taciturn.privacy.guarantees.claims import Phases
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.refutation import held
+from taciturn.privacy.guarantees.refutation import check_against_evidence
 
 
 def mechanism(name: str) -> Any:
@@ -27,7 +27,7 @@ def guarantees(name: str, phases: Phases, evidence: Evidence) -> list[Guarantee]
 
     phases: what the ledger counted (``Ledger.by_phase()``). evidence: measured facts.
     """
-    return list(held(mechanism(name).guarantees(phases, evidence), evidence))
+    return list(check_against_evidence(mechanism(name).guarantees(phases, evidence), evidence))
 
 
 def verify(

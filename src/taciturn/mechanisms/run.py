@@ -20,7 +20,7 @@ from typing import Any
 
 from taciturn.errors import DataError, MismatchError
 from taciturn.mechanisms.config import existing, parse
-from taciturn.mechanisms.corpus import aimless, encoded, held_out, task_of
+from taciturn.mechanisms.corpus import encoded, held_out, task_of, without_targets
 from taciturn.mechanisms.corpus_history import ENDED, not_rewound, remembered
 from taciturn.mechanisms.cost import running
 from taciturn.mechanisms.lock import training
@@ -28,7 +28,7 @@ from taciturn.mechanisms.planning import evidence_of, make_plan, within_target
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import RunConfig, load_config, save_config
 from taciturn.privacy.certificates.certificate import LEDGER
-from taciturn.privacy.certificates.ledger_lines import ended
+from taciturn.privacy.certificates.ledger_lines import is_finished
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.corpus.screened import load as load_screened
 from taciturn.text.atomic import write_bytes, write_text
@@ -57,7 +57,7 @@ class Run:
 
     @property
     def finished(self) -> bool:
-        return (self.folder / "model").is_dir() and ended(self.folder / LEDGER)
+        return (self.folder / "model").is_dir() and is_finished(self.folder / LEDGER)
 
     @property
     def model_folder(self) -> Path:
@@ -113,7 +113,7 @@ def _train(
     from taciturn.models.hf import context_length, export
     from taciturn.models.template import set_template
     from taciturn.models.tokens import load_tokenizer, mask_id
-    from taciturn.training.check import assured
+    from taciturn.training.check import require_isolation
     from taciturn.training.distributed.fsdp import gathered
     from taciturn.training.engine import Options, fit
     from taciturn.training.state.releases import finish
@@ -131,9 +131,9 @@ def _train(
     limit = plan.model.max_length or min(context_length(model) or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
     data = {phase.name: encoded(tokenizer, plan, phase, screened, limit) for phase in plan.phases}
     for phase in plan.phases:  # before a step is paid for
-        if said := aimless(phase, screened, data[phase.name], mask_id(tokenizer)):
+        if said := without_targets(phase, screened, data[phase.name], mask_id(tokenizer)):
             logger.warning(said)
-    assured(plan, model, data)  # fit asks too, but by then the folder is written
+    require_isolation(plan, model, data)  # fit asks too, but by then the folder is written
     for name, tokens in data.items():
         if tokens.truncated:
             logger.warning(
@@ -224,7 +224,7 @@ def _salt(out: Path, resume: bool) -> bytes:
 def _goes_on(plan: Plan, corpus: Path | None, out: Path) -> None:
     """Refuse to resume what is another run, has ended, or was put back to an earlier state."""
     _same_plan(plan, out)
-    if ended(out / LEDGER):
+    if is_finished(out / LEDGER):
         from taciturn.training.state.noise_key import destroy_key
 
         destroy_key(out / "checkpoints")  # a process that was killed as its run ended may have left it

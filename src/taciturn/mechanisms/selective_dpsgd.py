@@ -26,11 +26,11 @@ from taciturn.privacy.guarantees.statements import (
     RECORD,
     STABLE,
     alignment,
+    equal_worlds,
     miss_rates,
+    no_guarantee,
     no_record_privacy,
-    nothing,
-    nowhere,
-    settle,
+    with_status,
 )
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import MASK
@@ -101,17 +101,17 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     if len(noises) == 1:
         detail["effective_noise_multiplier"] = noises.pop()
     unsure = "training read text without noise" if math.isinf(epsilon) else None
-    yield settle(
+    yield with_status(
         "sdp", DETECTED, "substitution", epsilon, evidence.delta,
         "parameter and state noise composed, without amplification (guarantees.md §4.2)",
         (*NOISED, STABLE, *alignment(evidence)), evidence,
-        curve=nowhere if single is None else single.curve, detail=detail, reason=unsure,
+        curve=equal_worlds if single is None else single.curve, detail=detail, reason=unsure,
     )  # fmt: skip
     steps = [
         Selective(e, n, evidence.records_per_user or 1) for e, n in counts.items() if isinstance(e, SelectiveGaussian)
     ]
     if (size := evidence.records_per_user) and len(steps) == 1:
-        yield settle(
+        yield with_status(
             "group-confidentiality", f"all secrets of one user that the policy detects, in at most {size} records",
             "substitution", steps[0].epsilon(evidence.delta), evidence.delta,
             "parameter and state noise of k records composed (guarantees.md §4.2)",
@@ -119,6 +119,6 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
             curve=steps[0].curve, detail={"k": float(size)}, reason=unsure,
         )  # fmt: skip
     why = "what the policy misses was trained on without noise"
-    yield nothing("sdp", MISSED, "substitution", evidence, why, miss_rates(evidence))
+    yield no_guarantee("sdp", MISSED, "substitution", evidence, why, miss_rates(evidence))
     why = "public tokens are trained on without noise, so a record's presence may show"
     yield from no_record_privacy(evidence, RECORD, why)

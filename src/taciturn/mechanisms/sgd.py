@@ -9,7 +9,7 @@ from taciturn.privacy.accounting.events import Part
 from taciturn.privacy.guarantees.claims import Phases
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.statements import SECRET, nothing
+from taciturn.privacy.guarantees.statements import SECRET, no_guarantee
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.phase_terms import Plain, Shuffle
@@ -36,6 +36,6 @@ def plan(
 def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     """Training on raw text without noise."""
     del phases
-    yield nothing(
+    yield no_guarantee(
         "confidentiality", SECRET, "substitution", evidence, "the text was trained on as it is, without noise"
     )

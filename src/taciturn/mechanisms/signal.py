@@ -23,12 +23,12 @@ SATURATED = 2.0
 HELP = "a larger corpus, a larger ε or δ, fewer trained weights (LoRA or frozen parts), a model that knows public text"
 
 
-def doubts(plan: Plan) -> list[str]:
+def signal_warnings(plan: Plan) -> list[str]:
     """One line for each noised phase that cannot learn, or that learns at best from many steps together."""
     return [line for phase in plan.phases if (line := _doubt(phase, plan.steps_of(phase)))]
 
 
-def hopeless(plan: Plan) -> list[str]:
+def cannot_learn(plan: Plan) -> list[str]:
     """Of these lines, those of phases that cannot learn at all."""
     phases = [(phase, plan.steps_of(phase)) for phase in plan.phases]
     return [line for phase, steps in phases if (line := _doubt(phase, steps)) and _whole(phase, steps) >= 1]

@@ -26,12 +26,12 @@ from taciturn.privacy.accounting.user_entity import Units as Curve
 from taciturn.privacy.guarantees.claims import Phases, law, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.statements import NOISED, UNITS, by_units, nowhere, settle
+from taciturn.privacy.guarantees.statements import NOISED, UNITS, by_units, equal_worlds, with_status
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import ClipNoise, PoissonKinds, UserEntity
 from taciturn.training.plan import Plan, Target
-from taciturn.training.units.deletions import deletions, reach, standing
+from taciturn.training.units.deletions import deletion_bounds, deletion_quantiles, deletions
 from taciturn.training.units.grouping import Caps, by_user_entity, capped, kinds, row_keys
 from taciturn.training.units.row_groups import Units
 
@@ -101,7 +101,7 @@ def _two_level(found: Units, config: Config) -> UserEntity:
             "uedp with two-level coins: give limits (units of a user, users of an entity, units of both) and no "
             "cap that selects; its guarantee is for corpora within them"
         )
-    at = reach(found)
+    at = deletion_bounds(found)
     there = (at.units_per_user, at.users_per_entity, at.units_per_user_entity)
     if any(here > limit for here, limit in zip(there, config.limits, strict=True)):
         raise DataError(
@@ -153,7 +153,7 @@ def facts(screened: ScreenedCorpus, config: Config) -> dict[str, float]:
     """Where the corpus stands on the curve, and what caps dropped."""
     every = by_user_entity(mentions_in(screened))
     found, dropped = capped(every, config.caps, row_keys(screened.texts("original"), 0))
-    at, (n_e, n_s) = standing(found), kinds(found)
+    at, (n_e, n_s) = deletion_quantiles(found), kinds(found)
     return {
         "median": at.median, "p95": at.p95, "largest": at.largest, "pairs": at.pairs, "detected": n_e, "extended": n_s,
         "dropped_units": dropped.units, "dropped_records": dropped.rows, "dropped_users": dropped.users,
@@ -171,10 +171,10 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
             f"whether one user and one detected entity were there (at most {within.units_per_user} units of a user, "
             f"{within.users_per_entity} users of an entity, {within.units_per_user_entity} units of both)"
         )
-        yield settle(
+        yield with_status(
             "uedp", unit, "add-remove", math.inf if run is None else run.epsilon(evidence.delta), evidence.delta,
             "two-level coins (guarantees.md §4.4)", (*NOISED, UNITS), evidence,
-            curve=nowhere if run is None else run.curve,
+            curve=equal_worlds if run is None else run.curve,
         )  # fmt: skip
         return
     profile = compose(counts, "substitution" if evidence.selects else "add-remove")

@@ -24,7 +24,7 @@ from taciturn.privacy.guarantees.claims import Phases, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.published_uedp import exchanged, published_bound, published_claim
-from taciturn.privacy.guarantees.statements import NOISED, UNITS, settle
+from taciturn.privacy.guarantees.statements import NOISED, UNITS, with_status
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import LocalUpdates, UserEntity
@@ -124,7 +124,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     ((event, steps),) = ((e, n) for e, n in merged(phases).items() if isinstance(e, PoissonGaussian))
     bound = published_bound(int(about["holders"]), event.rate, event.noise_multiplier, steps, evidence.delta)
     detail = {"holders": about["holders"], "epsilon_chain": bound.chain, "epsilon_direct": bound.direct}
-    yield settle(
+    yield with_status(
         "uedp", f"{PAIR} (held by at most {int(about['holders'])} users)", "add-remove", bound.epsilon, evidence.delta,
         "clipped users in and out (guarantees.md §4.4)", (*NOISED, UNITS), evidence,
         curve=exchanged(int(about["holders"]), event.rate, event.noise_multiplier, steps).curve, detail=detail,

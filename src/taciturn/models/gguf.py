@@ -51,7 +51,7 @@ def without_bar() -> Iterator[None]:
         )
 
 
-def plain(model: Any, spec: str) -> Any:
+def dequantized(model: Any, spec: str) -> Any:
     """The same weights in a model that knows nothing of the file they came from, so that it can be saved.
 
     transformers refuses to save a model whose configuration still names a quantisation, and takes the model's name from

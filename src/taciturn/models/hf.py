@@ -67,7 +67,7 @@ def load_model(
         model = random_model(spec, overrides, task, labels, tokenizer)
     else:
         model, new = published_model(spec, overrides, task, labels)
-        grow(model, tokenizer)
+        resize_embeddings(model, tokenizer)
     if adapter is not None:
         model = lora.add(model, adapter, task, new=new)
     freeze(model, frozen)
@@ -92,7 +92,7 @@ def _answering(
     return model
 
 
-def grow(model: Any, tokenizer: Any) -> None:
+def resize_embeddings(model: Any, tokenizer: Any) -> None:
     """Give ids beyond the embedding a row, the mean of the others, in the head as well; `<MASK>` that of the model's own
     mask token, where it has one (JFT, A.2)."""
     rows = model.get_input_embeddings().weight.shape[0]
@@ -168,7 +168,7 @@ def load_adapted(folder: Path) -> Any:
     task = task_of(config)
     labels = _labels(config) if task == "classify" else ()
     base, _ = published_model(lora.base_of(folder / "adapter"), None, task, labels)
-    grow(base, transformers.AutoTokenizer.from_pretrained(str(folder / "adapter")))
+    resize_embeddings(base, transformers.AutoTokenizer.from_pretrained(str(folder / "adapter")))
     return lora.attach(base, folder / "adapter")
 
 

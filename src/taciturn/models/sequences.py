@@ -186,7 +186,7 @@ class Frame:
         return Sequenced(ids, None, np.asarray(segments, np.int8))
 
 
-def places(tokenizer: Any, text: str) -> NDArray[np.int64]:
+def token_ranges(tokenizer: Any, text: str) -> NDArray[np.int64]:
     """[T, 2]: the range of ``text`` (code points) each token of its sequence shows something of; an empty one for tokens
     that are not of the text. A token that is some bytes of a character has the whole of it.
 

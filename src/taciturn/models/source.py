@@ -87,7 +87,7 @@ def published_model(
             "name a model that was trained as one"
         )
     if source:
-        model = gguf.plain(model, spec)
+        model = gguf.dequantized(model, spec)
     model.get_input_embeddings().padding_idx = (
         None  # often the end of text, which must be trained; padding never counts
     )

@@ -47,14 +47,14 @@ def text(name: str, value: Any, most: int = TEXT) -> str:
     return value
 
 
-def plain(name: str, value: Any, depth: int = 4) -> None:
+def check_plain(name: str, value: Any, depth: int = 4) -> None:
     """UsageError unless ``value`` is plain: numbers, texts and nothing of more than MANY entries or ``depth`` levels."""
     if isinstance(value, Mapping | tuple | list):
         few(name, value, MANY if depth else 0)
         for key in value if isinstance(value, Mapping) else ():
             text(f"{name}: name", key, 64)
         for each in value.values() if isinstance(value, Mapping) else value:
-            plain(name, each, depth - 1)
+            check_plain(name, each, depth - 1)
     elif isinstance(value, str):
         text(name, value)
     elif value is not None and not isinstance(value, bool):

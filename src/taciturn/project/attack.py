@@ -10,7 +10,7 @@ from taciturn.auditing.canaries.templates import Planted
 from taciturn.auditing.finding import Finding
 from taciturn.mechanisms.certify import noised_parts
 from taciturn.project.settings import Project
-from taciturn.project.split import Texts, redacted, sides
+from taciturn.project.split import Texts, members_and_nonmembers, redacted
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.plan import Plan
 
@@ -26,7 +26,7 @@ def attack(project: Project, texts: Texts, screened: ScreenedCorpus, plan: Plan,
     members: Sequence[str] | None = None
     nonmembers: Sequence[str] | None = None
     if any("membership" in name for name in chosen.attacks):
-        inside, outside = sides(texts, cast("Unit", screened.manifest.unit), chosen.texts, chosen.seed)
+        inside, outside = members_and_nonmembers(texts, cast("Unit", screened.manifest.unit), chosen.texts, chosen.seed)
         if any("original" in phase.reads for phase in plan.phases):
             members, nonmembers = [each.text for each in inside], [each.text for each in outside]
         else:  # as training read them

@@ -58,7 +58,7 @@ def entries() -> Mapping[str, str]:
     return {match[1]: match[0].strip() for match in re.finditer(r"^@\w+\{(\w+),[^\n]*\}$", text, re.MULTILINE)}
 
 
-def used(run: Path) -> list[Use]:
+def cited_keys(run: Path) -> list[Use]:
     """What a run used, the mechanism first; each key once. DataError when the folder is not a run."""
     found: dict[str, str] = {"taciturn": "all of it"}
     for key, what in (*_plan(plan_of(run)), *_screening(run), *_certificate(run), *_audit(run), *LIBRARIES):

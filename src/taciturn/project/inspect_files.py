@@ -9,7 +9,7 @@ from itertools import islice
 from typing import Any
 
 from taciturn.errors import DataError
-from taciturn.project.language import among
+from taciturn.project.language import language_of_texts
 from taciturn.text.readers.corpus import FORMATS, Corpus, names
 from taciturn.text.readers.detect import format_of
 from taciturn.text.readers.items import TURN_TEXT, ReadOptions, Row
@@ -87,7 +87,7 @@ class Look:
         return self.documents if self.whole else max(self.documents, round(self.bytes / max(self.mean_characters, 1)))
 
 
-def look(corpus: Corpus, format: str = "auto") -> Look:
+def inspect(corpus: Corpus, format: str = "auto") -> Look:
     """Look at the files of a corpus. DataError when none of them can be read, naming the first and why."""
     formats: dict[str, int] = {}
     fields: dict[str, Field] = {}
@@ -158,7 +158,7 @@ def _seen(
         chat,
         turns,
         "spans" in fields and fields["spans"].kinds == {"list"},
-        among(said),
+        language_of_texts(said),
         len(found),
         whole,
         len(fields[user].values) if user else None,

@@ -44,7 +44,7 @@ def language(text: str) -> str | None:
     return best if best is not None and shares[best] >= ENOUGH else None
 
 
-def among(texts: Sequence[str]) -> str | None:
+def language_of_texts(texts: Sequence[str]) -> str | None:
     """The language of many texts, told from some that are spread over all of them."""
     return language("\n".join(_until(texts, MOST)))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from taciturn.errors import UsageError
 from taciturn.mechanisms import run as runs
-from taciturn.mechanisms.cost import spent
+from taciturn.mechanisms.cost import cost_lines
 from taciturn.mechanisms.planning import within_target
 from taciturn.project import split
 from taciturn.project.context import Shared
@@ -51,7 +51,7 @@ def screen(shared: Shared) -> tuple[str, str]:
 
 def plan(shared: Shared) -> tuple[str, str]:
     within_target(shared.plan)
-    words = spent(shared.plan) if shared.plan.target.delta is not None else ["no δ, so nothing is promised"]
+    words = cost_lines(shared.plan) if shared.plan.target.delta is not None else ["no δ, so nothing is promised"]
     return "; ".join(words), "done"
 
 

@@ -76,7 +76,7 @@ def records(documents: Sequence[Document], unit: Unit) -> list[Record]:
     return [record for document in documents for record in split(document, unit)]
 
 
-def sides(found: Texts, unit: Unit, most: int, seed: int) -> tuple[list[Document], list[Document]]:
+def members_and_nonmembers(found: Texts, unit: Unit, most: int, seed: int) -> tuple[list[Document], list[Document]]:
     """Members and non-members for an attack, as documents of one record each: one random record of a user (or document)
     on either side, equally many, at most ``most``. More records of one user would count one coin of the split several
     times."""

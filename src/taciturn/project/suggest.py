@@ -66,7 +66,7 @@ def delta(documents: int) -> float:
     return min(1e-5, 10.0 ** -math.ceil(math.log10(10 * max(documents, 1))))
 
 
-def notes(look: Look, settings: Settings) -> Mapping[str, Sequence[str]]:
+def suggested_comments(look: Look, settings: Settings) -> Mapping[str, Sequence[str]]:
     """What was seen, as comments by table."""
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(look.formats.items()))
     seen = f"{look.documents:,} documents" + ("" if look.whole else f", the first of about {look.about:,}")

@@ -97,17 +97,17 @@ def table(each: Table) -> str:
     rules = ["---:" if right and i else "---" for i, right in enumerate(numbers)]
     lines = ["| " + " | ".join(map(_escape, each.columns)) + " |", "|" + "|".join(rules) + "|"]
     for row in each.rows:
-        shows = [_escape(shown(cell, up=up)) for cell, up in zip(row, above, strict=True)]
+        shows = [_escape(cell_text(cell, up=up)) for cell, up in zip(row, above, strict=True)]
         lines.append("| " + " | ".join(shows) + " |")
     return f"{title}\n\n" + "\n".join(lines) + (f"\n\n{each.note}" if each.note else "")
 
 
-def shown(cell: Cell, up: bool = False) -> str:
+def cell_text(cell: Cell, up: bool = False) -> str:
     """A cell as people read it. up: rounded up.
 
-    >>> shown(None), shown(float("inf")), shown("a"), shown(1234), shown(0.12)
+    >>> cell_text(None), shown(float("inf")), shown("a"), shown(1234), shown(0.12)
     ('–', '∞', 'a', '1,234', '0.12')
-    >>> shown(1.9243), shown(1.9243, up=True)
+    >>> cell_text(1.9243), shown(1.9243, up=True)
     ('1.92', '1.93')
     """
     if cell is None:

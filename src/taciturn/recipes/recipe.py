@@ -161,7 +161,7 @@ def statements(title: str, source: str, said: Sequence[str]) -> Table:
     return Table(title, ("the text says",), tuple((each,) for each in said), source)
 
 
-def agrees(holds: bool) -> str:
+def comparison(holds: bool) -> str:
     """How a sentence begins that compares ours with the paper's."""
     return f"{'As' if holds else 'Not as'} in the paper"
 

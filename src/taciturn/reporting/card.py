@@ -144,7 +144,7 @@ def _audit(run: RunView) -> Iterator[str]:
     for f in run.findings:
         show = formats.bits if f.unit_of_score == "bits" else formats.rate
         cells = [
-            summary.spoken(f.attack),
+            summary.attack_words(f.attack),
             f"{show(f.score)} {f.unit_of_score}",
             show(f.null.get("p95")),
             formats.probability(f.null.get("p")),

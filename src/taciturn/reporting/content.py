@@ -25,10 +25,10 @@ def data(runs: Sequence[RunView], recalls: Sequence[Mapping[str, Any]] = ()) -> 
 
     recalls: what recall.json files hold; one that a run's evidence came from adds its kinds of secrets.
     """
-    return plain(collect(runs, recalls))
+    return as_data(collect(runs, recalls))
 
 
-def plain(content: Mapping[str, Any]) -> dict[str, Any]:
+def as_data(content: Mapping[str, Any]) -> dict[str, Any]:
     """What ``collect`` gave, as ``data`` gives it."""
     told: dict[str, Any] = _plain(content)
     return told
@@ -54,7 +54,7 @@ def collect(runs: Sequence[RunView], recalls: Sequence[Mapping[str, Any]] = ()) 
         "headline": headline,
         "verdict": words,
         "runs": [summary.run_row(run, name, slot) for slot, (name, run) in enumerate(labelled)],
-        "protected": protected.told(labelled),
+        "protected": protected.protection(labelled),
         "claims": _claims(labelled),
         "other_runs": list(_other_runs(labelled)),
         "sign": signoff.to_judge(labelled),

@@ -42,7 +42,7 @@ def application(desk: Desk, mode: Mode, reviewer: str, bound: Callable[[], dict[
         }
 
     def answer(at: int) -> Response:
-        return _json({"record": shown(desk.lines[at], at, desk.next_todo(at)), "state": state()})
+        return _json({"record": page_line(desk.lines[at], at, desk.next_todo(at)), "state": state()})
 
     def place(request: Request) -> int:
         at: int = request.path_params["at"]
@@ -73,7 +73,7 @@ def application(desk: Desk, mode: Mode, reviewer: str, bound: Callable[[], dict[
                 start, end = offsets.to_point(asked.start), offsets.to_point(asked.end)
             await run_in_threadpool(desk.change, at, asked, start, end)
         except Stale as error:
-            return _json({"error": str(error), "record": shown(desk.lines[at], at, desk.next_todo(at))}, 409)
+            return _json({"error": str(error), "record": page_line(desk.lines[at], at, desk.next_todo(at))}, 409)
         return answer(at)
 
     async def reached(_: Request) -> Response:
@@ -97,7 +97,7 @@ def application(desk: Desk, mode: Mode, reviewer: str, bound: Callable[[], dict[
     )
 
 
-def shown(line: Line, at: int, todo: int | None) -> dict[str, Any]:
+def page_line(line: Line, at: int, todo: int | None) -> dict[str, Any]:
     """A line for the page, offsets in UTF-16 units. runs: [what to show, units it stands for, whether it is an escape]."""
     offsets = Offsets.of(line.text)
     return {

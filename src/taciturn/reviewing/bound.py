@@ -9,7 +9,7 @@ from typing import Any
 
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import Line
-from taciturn.screening.measuring.judge import UNSURE, Judged, judge, lookup
+from taciturn.screening.measuring.judge import UNSURE, Judged, judge_records, lookup
 from taciturn.screening.measuring.label_claims import up
 from taciturn.screening.measuring.recall import rates
 from taciturn.screening.measuring.sample import Known
@@ -56,6 +56,6 @@ class Reached:
 
     def _current(self, looked: Sequence[Line]) -> list[Judged]:
         stale = [line for line in looked if line.id not in self._judged or self._judged[line.id][0] != line]
-        again = judge(stale, self.screened, self.pi, self.conservative, self._known)
+        again = judge_records(stale, self.screened, self.pi, self.conservative, self._known)
         self._judged |= {line.id: (line, record) for line, record in zip(stale, again, strict=True)}
         return [self._judged[line.id][1] for line in looked]

@@ -11,7 +11,7 @@ from taciturn.screening.partition import RecordPart, part
 from taciturn.screening.policies.base import CLEAN, Finder
 from taciturn.screening.policies.derived import Cached, Joined
 from taciturn.screening.redact import BRIDGED, Interval, neighbours, pieces, redact, survives
-from taciturn.screening.skeletons import by_token, steady
+from taciturn.screening.skeletons import by_token, has_one_skeleton
 from taciturn.text.document import MASK, Record
 from taciturn.text.spans import CANARY, merge
 
@@ -162,7 +162,7 @@ class Local:
         skeletons = [by_token(m.text, BRIDGED) if m.settled and not m.failed else MASK for m in masked]
         return [
             (sk if sk != MASK else None, False) if holds else (None, True)
-            for sk, holds in zip(skeletons, steady(texts, masked, self.both, BRIDGED), strict=True)
+            for sk, holds in zip(skeletons, has_one_skeleton(texts, masked, self.both, BRIDGED), strict=True)
         ]
 
     def _gold(

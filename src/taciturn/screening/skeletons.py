@@ -43,7 +43,9 @@ def by_token(text: str, joint: re.Pattern[str]) -> str:
     return substitute(_MASKED.sub(MASK, text), (), joint) if MASK in text else text
 
 
-def steady(texts: Sequence[str], masked: Sequence[Masked], policy: Finder, joint: re.Pattern[str]) -> list[bool]:
+def has_one_skeleton(
+    texts: Sequence[str], masked: Sequence[Masked], policy: Finder, joint: re.Pattern[str]
+) -> list[bool]:
     """For each text and what it was redacted to: is its skeleton that of every masking of marked words? False also where
     that cannot be tested. True where a detector failed: there is nothing to compare."""
     answers = [m.failed or m.settled for m in masked]

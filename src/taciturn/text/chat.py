@@ -40,7 +40,7 @@ def join(messages: Iterable[tuple[str, str]]) -> str:
     """
     parts = []
     for number, (role, content) in enumerate(messages, 1):
-        wrong = problem(role, content)
+        wrong = message_problem(role, content)
         if wrong:
             raise DataError(f"message {number} {wrong}")
         parts.append(head(role) + content)
@@ -52,7 +52,7 @@ def head(role: str) -> str:
     return f"{OPEN}{role}{CLOSE}"
 
 
-def problem(role: str, content: str) -> str | None:
+def message_problem(role: str, content: str) -> str | None:
     """Why a message cannot be part of a record, never quoting it; None if it can."""
     if role not in (*ROLES, FIRST, SECOND):
         return f"has a role that is none of {', '.join(ROLES)}"

@@ -133,7 +133,7 @@ def assure(model: nn.Module, *, classify: bool = False, longest: int = 0) -> flo
     return verify(model, _losses(model, batch), len(batch), longest)
 
 
-def assured(plan: Plan, model: nn.Module, data: Mapping[str, Tokens]) -> None:
+def require_isolation(plan: Plan, model: nn.Module, data: Mapping[str, Tokens]) -> None:
     """:func:`assure` before a run of ``plan`` with a noised phase."""
     if any(phase.private for phase in plan.phases):
         longest = max(int(tokens.lengths.max(initial=0)) for tokens in data.values())

@@ -20,7 +20,7 @@ from taciturn.models.tokens import Tokens, mask_id
 from taciturn.privacy.accounting.events import Event
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.training import optim
-from taciturn.training.check import assured
+from taciturn.training.check import require_isolation
 from taciturn.training.distributed.fsdp import shard
 from taciturn.training.distributed.processes import ALONE, World, answering
 from taciturn.training.passes import Work
@@ -34,7 +34,7 @@ from taciturn.training.state.metrics import Clock, Metrics, Progress
 from taciturn.training.state.noise_key import environment
 from taciturn.training.state.releases import Releases
 from taciturn.training.state.stuck_tensors import fingerprint, to_watch, watched
-from taciturn.training.step import never_filled, noised, shown
+from taciturn.training.step import model_input, never_filled, noised
 from taciturn.training.units.row_groups import Units
 from taciturn.training.updates.gradients import add_mean_gradient, plain_gradient
 
@@ -87,7 +87,7 @@ def fit(
     units = units or {}
     _check_data(plan, data, units)
     world.same(lambda: _facts(plan, model, data, units))
-    assured(plan, model, data)
+    require_isolation(plan, model, data)
     world = _cut(model, plan, options, world)
     mask, device = mask_id(tokenizer), next(model.parameters()).device
     seeded = plan.seeds.noise is not None
@@ -103,7 +103,7 @@ def fit(
     rates = {phase.name: optim.schedule(phase.optimiser, plan.steps_of(phase)) for phase in plan.phases}
     still = {phase.name: to_watch(model) for phase in plan.phases}
     marks = _evaluation_marks(plan, options.evaluations) if options.valid else set()
-    due = checkpoint.times(options.checkpoint_steps, options.checkpoint_minutes, plan.total_steps)
+    due = checkpoint.is_due(options.checkpoint_steps, options.checkpoint_minutes, plan.total_steps)
     model.train()
     done = at.steps
     with (
@@ -129,7 +129,7 @@ def fit(
                     add_mean_gradient(model, tokens, rows, mask, plain)
             else:
                 filler = initial if phase.fill and phase.fill.source == "initial" else model
-                tokens, rows = shown(phase, filler, tokens, drawn, mask, (plan.seeds.data, 1, step.number), never)
+                tokens, rows = model_input(phase, filler, tokens, drawn, mask, (plan.seeds.data, 1, step.number), never)
                 seen = int(tokens.sizes(rows).sum())
                 loss = plain_gradient(model, tokens, rows, mask, plain, world)
             if not releases.note(step, state):

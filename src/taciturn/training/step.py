@@ -32,7 +32,7 @@ def never_filled(tokenizer: Any, model: Any) -> list[int]:
     return [*tokenizer.all_special_ids, *range(len(tokenizer), model.config.vocab_size)]
 
 
-def shown(
+def model_input(
     phase: Phase,
     filler: Any,
     tokens: Tokens,

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from taciturn.auditing.canaries.alphabets import NAMED
-from taciturn.auditing.canaries.planting import Dial, choose, treated, write
+from taciturn.auditing.canaries.planting import Dial, choose, policy_outcomes, write
 from taciturn.auditing.canaries.templates import Planted, Template, draw, read_plantings
 from taciturn.cli.main import run
 from taciturn.errors import DataError, UsageError
-from taciturn.screening.measuring.sample import known
+from taciturn.screening.measuring.sample import read_population
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import Policy, policy
 from taciturn.text.document import Document, Turn
@@ -30,10 +30,10 @@ def digits() -> Policy:
 
 def test_kinds_are_what_the_policy_does(digits: Policy) -> None:
     secrets = draw(ID, 5, 0)
-    assert treated(ID, secrets, policy("email")) == ["missed"] * 5
-    assert treated(ID, secrets, digits) == ["caught"] * 5
+    assert policy_outcomes(ID, secrets, policy("email")) == ["missed"] * 5
+    assert policy_outcomes(ID, secrets, digits) == ["caught"] * 5
     mixed = Template("{}@mail.com", NAMED["letters"], 5)
-    assert treated(mixed, draw(mixed, 2, 0), policy("email")) == ["caught"] * 2
+    assert policy_outcomes(mixed, draw(mixed, 2, 0), policy("email")) == ["caught"] * 2
     assert [p.kind for p in choose(ID, 3, 2, "missed", pi=policy("email"))] == ["missed"]
     (unchecked,) = choose(ID, 3, 2, "caught", seed=4, without=secrets)
     assert not set(unchecked.secrets) & set(secrets)
@@ -51,7 +51,7 @@ def test_a_policy_that_does_otherwise_is_refused_by_count(kind: str, names: str 
 def test_partly_marked_secrets_are_neither(digits: Policy) -> None:
     mixed = Template("say {}", ("alpha", "12345", "beta", "67890"), 4)
     secret = "alpha 12345 beta 67890"
-    assert treated(mixed, [secret], digits) == ["partly"]
+    assert policy_outcomes(mixed, [secret], digits) == ["partly"]
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_dialled_canaries_fare_in_screening_as_they_were_told_apart(digits: Poli
     write(Corpus.from_texts([f"line {'x' * i}" for i in range(30)]), plantings, out, seed=2)
     dialled = {"miss_rate": 0.5, "miss_seed": 7}
     screened = screen(read(out, id="id"), digits, digits, dedup="none", out=tmp_path / "s", **dialled)
-    redacted = [record.redacted for record in known(screened)]
+    redacted = [record.redacted for record in read_population(screened)]
     for kind, expected in (("missed", 2), ("caught", 0)):
         assert all(sum(secret in text for text in redacted) == expected for secret in kinds[kind])  # type: ignore[index]
 

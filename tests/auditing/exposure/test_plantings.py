@@ -15,7 +15,7 @@ from taciturn.auditing.canaries.alphabets import NAMED
 from taciturn.auditing.canaries.templates import Planted, Template, draw, write_plantings
 from taciturn.auditing.controls import overfitted
 from taciturn.auditing.exposure import plantings as module
-from taciturn.auditing.exposure.exposure import exposure, judged
+from taciturn.auditing.exposure.exposure import exposure, finding_from_ranks
 from taciturn.auditing.exposure.plantings import combined, exposures
 from taciturn.auditing.exposure.ranking import Ranked, ranked
 from taciturn.auditing.finding import Finding
@@ -82,7 +82,7 @@ def test_plantings_of_one_template_share_an_enumeration(monkeypatch: pytest.Monk
 def uniform(rng: np.random.Generator, n: int, size: int) -> Finding:
     """The finding of n secrets on a model that never saw them, made from uniform ranks."""
     own, control = (rng.integers(1, size + 1, n).astype(float) for _ in range(2))
-    found = judged(Ranked(size, own, own, size, control, control, True, 0))
+    found = finding_from_ranks(Ranked(size, own, own, size, control, control, True, 0))
     told = {**found.detail, "kind": "", "copies": 1, "canaries": n}
     return Finding(**{**{f: getattr(found, f) for f in found.__dataclass_fields__}, "detail": told})
 
@@ -109,7 +109,7 @@ def test_combined_p_values_are_right_on_unseen_secrets() -> None:
 def test_many_small_leaks_are_seen_by_fisher() -> None:
     """Twenty canaries in the first tenth: none remarkable by itself, all of them together are."""
     ranks = np.full(10, 1e5)
-    found = judged(Ranked(10**6, ranks, ranks, 10**6, np.full(10, 5e5), np.full(10, 5e5), True, 0))
+    found = finding_from_ranks(Ranked(10**6, ranks, ranks, 10**6, np.full(10, 5e5), np.full(10, 5e5), True, 0))
     told = {**found.detail, "kind": "", "copies": 1, "canaries": 10}
     made = Finding(**{**{f: getattr(found, f) for f in found.__dataclass_fields__}, "detail": told})
     whole = combined([made, made])
@@ -132,4 +132,4 @@ def test_ties_count_against_the_secret() -> None:
     found = ranked(toy.model, toy.tokenizer, HEX, draw(HEX, 2, 0))
     assert (found.last >= found.middle).all()
     tied = Ranked(100, np.full(2, 50.5), np.full(2, 100.0), 100, np.full(2, 50.5), np.full(2, 100.0), True, 1)
-    assert judged(tied).null["p"] == 1.0
+    assert finding_from_ranks(tied).null["p"] == 1.0

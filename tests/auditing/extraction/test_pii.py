@@ -14,15 +14,15 @@ from leaks import told
 from taciturn.auditing.controls import MEMBERS, overfitted
 from taciturn.auditing.extraction.decoding import Decoding
 from taciturn.auditing.extraction.pii import (
+    blind_guess,
     emitted,
-    guessed,
     inferred,
     pii_extraction,
     pii_inference,
     pii_reconstruction,
 )
 from taciturn.auditing.extraction.rates import BLIND, rates, two_sides
-from taciturn.auditing.extraction.spans import Masked, gold, once, tagged
+from taciturn.auditing.extraction.spans import Masked, distinct_values, gold, tagged
 from taciturn.auditing.run import audit
 from taciturn.errors import UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
@@ -149,9 +149,9 @@ def test_spans_are_of_gold_or_of_a_policy() -> None:
 
 def test_a_value_on_both_sides_belongs_to_neither() -> None:
     a, b, c = (Masked("x ", name, "", "name") for name in ("Ann", "Bob", "Cem"))
-    assert once([a, a, b], [b, c]) == ([a], [c])
+    assert distinct_values([a, a, b], [b, c]) == ([a], [c])
     with pytest.raises(UsageError, match="found 0 and 1"):
-        once([b], [b, c])
+        distinct_values([b], [b, c])
     with pytest.raises(UsageError, match="at least two values"):
         pii_inference(untrained(), TOKENIZER, [a], [Masked("x ", "1", "", "code")])
 
@@ -208,4 +208,4 @@ def test_values_that_stand_out_without_a_model_are_no_leak() -> None:
     assert fair.verdict == "leak"
     assert fair.controls["blind"] == 0.1
     repeating = [Masked("742913 ", "742913", "", "code"), Masked("742913 ", "528860", "", "code")]
-    assert guessed(repeating, [["105377", "860425"]] * 2) == [True, False]
+    assert blind_guess(repeating, [["105377", "860425"]] * 2) == [True, False]

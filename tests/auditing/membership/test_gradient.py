@@ -10,8 +10,8 @@ import pytest
 import torch
 
 import taciturn as tt
-from taciturn.auditing.membership.gradient import gradient_membership, positive, settings, started
-from taciturn.auditing.membership.gradient_scores import Directions, gradient_scores, movement
+from taciturn.auditing.membership.gradient import gradient_membership, initial_model, positive, settings
+from taciturn.auditing.membership.gradient_scores import Directions, gradient_scores, weight_differences
 from taciturn.auditing.run import audit
 from taciturn.cli.main import run as command
 from taciturn.errors import UsageError
@@ -71,7 +71,7 @@ def test_scores_are_the_linear_estimate_with_the_least_error() -> None:
     after = stepped(net, inside)
     scores = gradient_scores((net, TOKENIZER), (after, TOKENIZER), TEXTS[:30], noise=0.5, iterations=200)
     G = gradients(net, TEXTS[:30], 0.0).double().numpy()
-    seen = -G @ torch.cat([each.flatten() for each in movement(net, after).values()]).double().numpy()
+    seen = -G @ torch.cat([each.flatten() for each in weight_differences(net, after).values()]).double().numpy()
     K = G @ G.T
     size = seen @ K.sum(1) / (K.sum(1) @ K.sum(1))
     oracle = np.linalg.solve(K + np.eye(30), (seen - size * K.sum(1)) / size)
@@ -103,8 +103,8 @@ def test_a_run_makes_the_model_it_began_with_again(tmp_path: Path, capsys: Any) 
     run = tt.train(tt.plan("dpsgd", screened, tiny, tokenizer="bytes", delta=1e-3, **options), tmp_path / "run")
     q, T, sigma = 0.5, 2, 2.0
     assert settings(run.folder) == {"clip": 0.2, "noise": pytest.approx(((sigma / q) ** 2 / T + 0.5 / (q * T)) ** 0.5)}
-    base, _ = started(run.folder)
-    assert movement(base, run.model()[0])
+    base, _ = initial_model(run.folder)
+    assert weight_differences(base, run.model()[0])
     for side, texts in (("in", TEXTS[:30]), ("out", TEXTS[30:])):
         (tmp_path / side).write_text("\n".join(texts) + "\n")
     sides = ["--members", str(tmp_path / "in"), "--nonmembers", str(tmp_path / "out")]

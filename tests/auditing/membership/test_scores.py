@@ -14,7 +14,7 @@ from taciturn.auditing.controls import MEMBERS, overfitted
 from taciturn.auditing.membership.blind import blind_scores, blind_sd
 from taciturn.auditing.membership.membership import group_membership, membership
 from taciturn.auditing.membership.roc import delong
-from taciturn.auditing.membership.scores import membership_scores, read, rmia
+from taciturn.auditing.membership.scores import membership_scores, rmia, score_texts
 from taciturn.errors import UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import byte_tokenizer, encode
@@ -54,15 +54,15 @@ def by_definition(model: Any, text: str, share: float) -> tuple[float, float, fl
 def test_one_pass_gives_every_score_of_every_text(scale: float, share: float) -> None:
     """P32: a text alone and among longer ones has the same value; padding is never seen, the end of text is."""
     model, texts = untrained(scale=scale), [*records(20, 0), "a", "é — 漢字"]
-    found = read(model, TOKENIZER, texts, share)
+    found = score_texts(model, TOKENIZER, texts, share)
     expected = np.array([by_definition(model, text, share) for text in texts]).T
     np.testing.assert_allclose([found.loss, found.min_k, found.min_k_plus], expected, rtol=2e-4, atol=2e-5)
-    alone = read(model, TOKENIZER, texts[:1], share)
+    alone = score_texts(model, TOKENIZER, texts[:1], share)
     assert alone.min_k_plus[0] == pytest.approx(found.min_k_plus[0], rel=1e-4)
 
 
 def test_a_text_without_targets_scores_nothing() -> None:
-    found = read(untrained(), TOKENIZER, ["<MASK>", "a"])
+    found = score_texts(untrained(), TOKENIZER, ["<MASK>", "a"])
     assert found.loss[0] == found.min_k[0] == found.min_k_plus[0] == 0
     assert found.loss[1] > 0
 
@@ -71,13 +71,13 @@ def test_forbidden_tokens_do_not_spoil_the_moments() -> None:
     model = untrained()
     with torch.no_grad():
         model.decoder.bias[255] = -torch.inf
-    found = read(model, TOKENIZER, ["plain text"])
+    found = score_texts(model, TOKENIZER, ["plain text"])
     assert np.isfinite([found.loss[0], found.min_k[0], found.min_k_plus[0]]).all()
 
 
 def test_scores_are_made_of_losses() -> None:
     model, other, texts = untrained(), (untrained(1), TOKENIZER), records(9, 0)
-    loss, reference = read(model, TOKENIZER, texts).loss, read(*other, texts).loss
+    loss, reference = score_texts(model, TOKENIZER, texts).loss, score_texts(*other, texts).loss
     found = membership_scores((model, TOKENIZER), texts, [other, other], records(7, 5))
     assert set(found) == {"loss", "zlib", "min_k", "min_k_plus", "reference", "rmia"}
     np.testing.assert_allclose(found["reference"], reference - loss)

@@ -21,8 +21,8 @@ from taciturn.privacy.accounting.events import (
 )
 from taciturn.privacy.accounting.rounding import up
 from taciturn.privacy.certificates.certificate import issue, load_json, write_json
-from taciturn.privacy.certificates.composed_runs import together
-from taciturn.privacy.certificates.history import RUNS, Line, Paid, added, append, read
+from taciturn.privacy.certificates.composed_runs import compose_runs
+from taciturn.privacy.certificates.history import RUNS, Line, Paid, added, append, read_history
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.privacy.guarantees.evidence import Evidence
 
@@ -41,11 +41,11 @@ def noised(run):
 
 
 def test_lines_come_back_as_they_were_and_only_the_owner_reads_them(tmp_path: Path):
-    assert read(tmp_path) == []
+    assert read_history(tmp_path) == []
     for each in (line(state="begun", steps=10), line(), line("b", event=OTHER)):
         append(tmp_path, each)
     assert (tmp_path / RUNS).stat().st_mode & 0o777 == 0o600
-    a, b = read(tmp_path)
+    a, b = read_history(tmp_path)
     assert (a.last, noised(a), a.noised) == (line(), {NOISY: 8}, 8)
     assert (b.last.path, noised(b)) == ("/runs/b", {OTHER: 8})
 
@@ -63,7 +63,7 @@ def test_lines_come_back_as_they_were_and_only_the_owner_reads_them(tmp_path: Pa
 def test_a_run_that_was_killed_or_resumed_counts_in_full(lines, steps, tmp_path: Path):
     for state, count in lines:
         append(tmp_path, line(state=state, steps=count))
-    (run,) = read(tmp_path)
+    (run,) = read_history(tmp_path)
     assert noised(run) == {NOISY: steps}
 
 
@@ -73,14 +73,14 @@ def test_a_damaged_line_is_named_and_stays_one_line(tmp_path: Path):
         file.write(b'{"torn')
     append(tmp_path, line("b"))
     with pytest.raises(DataError, match="line 2"):
-        read(tmp_path)
+        read_history(tmp_path)
     content = (tmp_path / RUNS).read_bytes().splitlines(keepends=True)
     (tmp_path / RUNS).write_bytes(content[0] + content[2])
-    assert len(read(tmp_path)) == 2
+    assert len(read_history(tmp_path)) == 2
 
 
 def test_runs_compose_as_one_run_of_all_their_steps():
-    total = together([Paid("record", NOISY, 8), Paid("record", OTHER, 30), Paid("record", NOISY, 5)], DELTA)
+    total = compose_runs([Paid("record", NOISY, 8), Paid("record", OTHER, 30), Paid("record", NOISY, 5)], DELTA)
     steps = [NOISY] * 13 + [OTHER] * 30
     assert [(g.notion, g.relation, g.status) for g in total] == [
         ("confidentiality", "substitution", "conditional"),
@@ -99,10 +99,10 @@ def test_the_order_does_not_matter_and_more_runs_never_cost_less(runs, shuffled)
     again = list(paid)
     shuffled.shuffle(again)
     assert added(paid) == added(again)
-    whole = together(added(paid), DELTA)
-    assert whole == together(added(again), DELTA)
+    whole = compose_runs(added(paid), DELTA)
+    assert whole == compose_runs(added(again), DELTA)
     for each in paid:
-        for all_of_them, one in zip(whole, together([each], DELTA), strict=True):
+        for all_of_them, one in zip(whole, compose_runs([each], DELTA), strict=True):
             assert all_of_them.epsilon >= one.epsilon * (1 - 1e-3)  # the grids of two compositions differ
 
 
@@ -111,20 +111,20 @@ def by(total):
 
 
 def test_skeletons_cost_a_secret_nothing_but_show_a_record():
-    found = by(together([Paid("record", OPEN, 9), Paid("record", NOISY, 8)], DELTA))
+    found = by(compose_runs([Paid("record", OPEN, 9), Paid("record", NOISY, 8)], DELTA))
     assert found["confidentiality", "substitution"].status == "conditional"
     assert found["dp", "add-remove"].status == "none"
     assert "skeletons" in found["dp", "add-remove"].reason
-    public = by(together([Paid("record", NonPrivate(("public",)), 9), Paid("record", NOISY, 8)], DELTA))
+    public = by(compose_runs([Paid("record", NonPrivate(("public",)), 9), Paid("record", NOISY, 8)], DELTA))
     assert "public records are not protected" in public["dp", "add-remove"].unit
     assert math.isfinite(public["dp", "add-remove"].epsilon)
 
 
 def test_plain_steps_on_redacted_text_leave_only_what_is_detected():
-    found = by(together([Paid("record", NonPrivate(("redacted",)), 9), Paid("record", NOISY, 8)], DELTA))
+    found = by(compose_runs([Paid("record", NonPrivate(("redacted",)), 9), Paid("record", NOISY, 8)], DELTA))
     assert found["confidentiality", "substitution"].epsilon == math.inf
     assert found["sdp", "substitution"].epsilon == compose({NOISY: 8}, "substitution").epsilon(DELTA)
-    plain = by(together([Paid("record", NonPrivate(("original",)), 9)], DELTA))
+    plain = by(compose_runs([Paid("record", NonPrivate(("original",)), 9)], DELTA))
     assert all("original" in g.reason for g in plain.values())
 
 
@@ -138,7 +138,7 @@ def test_plain_steps_on_redacted_text_leave_only_what_is_detected():
     ],
 )
 def test_steps_that_do_not_compose_are_listed_and_refused(unit, event):
-    for total in together([Paid("record", NOISY, 8), Paid(unit, event, 3)], DELTA):
+    for total in compose_runs([Paid("record", NOISY, 8), Paid(unit, event, 3)], DELTA):
         assert (total.status, total.epsilon) == ("none", math.inf)
         assert "3 steps" in total.reason
         assert "do not compose" in total.reason
@@ -146,17 +146,17 @@ def test_steps_that_do_not_compose_are_listed_and_refused(unit, event):
 
 
 def test_a_users_run_counts_for_a_secret_and_not_for_a_record_more_or_less():
-    found = by(together([Paid("record", NOISY, 8), Paid("user", OTHER, 30)], DELTA))
+    found = by(compose_runs([Paid("record", NOISY, 8), Paid("user", OTHER, 30)], DELTA))
     both = compose({NOISY: 8, OTHER: 30}, "substitution").epsilon(DELTA)
     assert found["confidentiality", "substitution"].epsilon == both
     assert "units of the kind user" in found["dp", "add-remove"].reason
     assert "units of the kind record" in found["user-dp", "add-remove"].reason
-    alone = by(together([Paid("user", OTHER, 30)], DELTA))["user-dp", "add-remove"]
+    alone = by(compose_runs([Paid("user", OTHER, 30)], DELTA))["user-dp", "add-remove"]
     assert alone.epsilon == compose({OTHER: 30}, "add-remove").epsilon(DELTA)
 
 
 def test_a_stored_seed_in_any_run_leaves_nothing():
-    for total in together([Paid("record", NOISY, 8), Paid("record", OTHER, 3, seeded=True)], DELTA):
+    for total in compose_runs([Paid("record", NOISY, 8), Paid("record", OTHER, 3, seeded=True)], DELTA):
         assert total.status == "none"
         assert "seed" in total.reason
 

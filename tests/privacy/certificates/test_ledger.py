@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from taciturn.errors import DataError, GuaranteeError, MismatchError, UsageError
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.certificates.ledger import Ledger, entries
-from taciturn.privacy.certificates.ledger_lines import digest_after, ended, written
+from taciturn.privacy.certificates.ledger_lines import digest_after, is_finished, sealed
 
 OPEN = NonPrivate(("public",))
 NOISY = PoissonGaussian(0.1, 1.5)
@@ -224,20 +224,20 @@ def test_missing_lines_and_other_lines_are_refused_at_once(tmp_path):
 def test_after_the_end_there_is_nothing(tmp_path):
     path = tmp_path / "l.jsonl"
     write(path)
-    assert not ended(path)
+    assert not is_finished(path)
     with Ledger.resume(path) as ledger:
         ledger.end()
         with pytest.raises(UsageError, match="has ended"):
             ledger.append(12, "private", NOISY)
-    assert ended(path)
+    assert is_finished(path)
     assert Ledger.read(path).done() == {OPEN: 4, NOISY: 8}
     with pytest.raises(DataError, match="an ended run does not go on"):
         Ledger.resume(path, at(path, 4))
     body = {"n": 13, "step": 12, "phase": "private", "event": NOISY.to_json(), "prev": Ledger.read(path).digest}
-    path.write_bytes(path.read_bytes() + written(body)[0])
+    path.write_bytes(path.read_bytes() + sealed(body)[0])
     with pytest.raises(GuaranteeError, match="line 14: comes after the end"):
         Ledger.read(path)
-    assert not ended(tmp_path / "nowhere")
+    assert not is_finished(tmp_path / "nowhere")
 
 
 def test_lines_hold_numbers_and_names_only(tmp_path):

@@ -15,7 +15,7 @@ from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.registry import guarantees
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.certificates.composed_runs import beside
+from taciturn.privacy.certificates.composed_runs import other_runs
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.refutation import DRAWN_DELTA, NARROWED, unmarked
@@ -114,7 +114,7 @@ def test_several_runs_together_promise_nothing_that_one_of_them_does_not() -> No
     plan = {"mechanism": name, "phases": [{"name": each, "unit": "record"} for each in phases]}
     for labels, status in ((CLEAN, "conditional"), (MISSED, "refuted")):
         evidence = Evidence(DELTA, other_runs=1, other_steps=(paid,), **more, **labels)
-        told = beside(plan, phases, evidence, DELTA)
+        told = other_runs(plan, phases, evidence, DELTA)
         (claim,) = [each for each in told["together"] if each["unit"] == SECRET]
         assert claim["status"] == status
         assert (claim["epsilon"] == "inf") == (status == "refuted")

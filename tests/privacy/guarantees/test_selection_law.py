@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from taciturn.errors import DataError, UsageError
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
-from taciturn.privacy.certificates.composed_runs import beside, together
-from taciturn.privacy.certificates.history import Drawn, Line, Paid, append, drawn, read
+from taciturn.privacy.certificates.composed_runs import compose_runs, other_runs
+from taciturn.privacy.certificates.history import Drawn, Line, Paid, append, drawn, read_history
 from taciturn.privacy.guarantees import selection_law
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.private_selection import NegativeBinomial, Poisson, select
@@ -31,7 +31,7 @@ def test_laws_go_by_name_and_come_back() -> None:
     assert selection_law.parse("poisson:0.5") == Poisson(0.5)
     for runs in LAWS:
         assert selection_law.from_json(selection_law.to_json(runs)) == runs
-        assert f"mean {runs.mean:g}" in selection_law.words(runs)
+        assert f"mean {runs.mean:g}" in selection_law.describe(runs)
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_draws_follow_the_law(runs: Poisson | NegativeBinomial) -> None:
 
 def test_the_chosen_run_is_priced_by_selection_and_conditional() -> None:
     paid = [Paid("record", NonPrivate(("public",)), 9), Paid("record", NOISY, 40)]
-    found = {g.notion: g for g in together(paid, DELTA, NegativeBinomial(10.0))}
+    found = {g.notion: g for g in compose_runs(paid, DELTA, NegativeBinomial(10.0))}
     for notion, relation in (("confidentiality", "substitution"), ("dp", "add-remove")):
         alone = compose({NOISY: 40}, relation)
         assert found[notion].epsilon == select(alone, NegativeBinomial(10.0), DELTA).epsilon > alone.epsilon(DELTA)
@@ -93,8 +93,8 @@ def test_the_chosen_run_is_priced_by_selection_and_conditional() -> None:
 def test_choosing_costs_less_than_all_runs_together_and_more_than_one() -> None:
     one = compose({NOISY: 40}, "substitution").epsilon(DELTA)
     (chosen, *_), (all_of_them, *_) = (
-        together([Paid("record", NOISY, 40)], DELTA, NegativeBinomial(30.0)),
-        together([Paid("record", NOISY, 40 * 30)], DELTA),
+        compose_runs([Paid("record", NOISY, 40)], DELTA, NegativeBinomial(30.0)),
+        compose_runs([Paid("record", NOISY, 40 * 30)], DELTA),
     )
     assert one < chosen.epsilon < all_of_them.epsilon
 
@@ -108,7 +108,7 @@ def test_choosing_costs_less_than_all_runs_together_and_more_than_one() -> None:
     ],
 )
 def test_where_one_run_has_no_guarantee_the_chosen_one_has_none(paid: Paid) -> None:
-    for found in together([Paid("record", NOISY, 8), paid], DELTA, Poisson(3.0)):
+    for found in compose_runs([Paid("record", NOISY, 8), paid], DELTA, Poisson(3.0)):
         assert (found.status, found.epsilon) == ("none", math.inf)
         assert found.reason
 
@@ -118,7 +118,7 @@ def test_a_certificate_of_a_chosen_run_never_says_how_many_there_were() -> None:
     evidence = Evidence(DELTA, redacted=False, selection=law)
     assert Evidence.from_json(evidence.to_json()) == evidence
     plan = {"phases": [{"name": "private", "unit": "record"}]}
-    said = beside(plan, {"private": {NOISY: 40}}, evidence, DELTA)
+    said = other_runs(plan, {"private": {NOISY: 40}}, evidence, DELTA)
     assert (said["known"], said["counted_by"]) == (None, "selection")
     assert "a geometric law of mean 10" in said["words"]
     assert "as if it had not been chosen" in said["words"]
@@ -141,7 +141,7 @@ def test_a_draw_stands_before_all_runs_or_has_no_law(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         for line in lines:
             append(tmp_path / name, line)
-        assert len(read(tmp_path / name)) == (0 if name == "twice" else 1)
+        assert len(read_history(tmp_path / name)) == (0 if name == "twice" else 1)
         if good:
             assert drawn(tmp_path / name) == draw
         else:

@@ -122,7 +122,9 @@ def test_light_noise_bounds_a_miss_and_the_claim_is_below_it(work: Work) -> None
 
 
 def test_a_curve_follows_both_phases_of_a_run(work: Work) -> None:
-    results = jft_canaries.results(attack(SMALL, work, 10, 1, only=True), figure4.KINDS[2:3], "canaries", figure4.says)
+    results = jft_canaries.results(
+        attack(SMALL, work, 10, 1, only=True), figure4.KINDS[2:3], "canaries", figure4.findings
+    )
     first, second = results.plots[0].series
     assert (first.name, second.name) == ("redacted, recall 0.4", "jft, recall 0.4")
     assert all(x > 1 for x in (*first.x, *second.x))

@@ -12,7 +12,7 @@ from taciturn.recipes import registry, simulated_news
 from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.uedp import bench, data, figure4, table2
-from taciturn.recipes.uedp.accounting import Plan, spent, squared_noise
+from taciturn.recipes.uedp.accounting import Plan, claimed_and_real, squared_noise
 from taciturn.recipes.uedp.paper import PUBLISHED
 from taciturn.text.document import Document
 from taciturn.text.spans import Span
@@ -96,14 +96,14 @@ def test_the_codes_noise_is_the_square_of_the_papers() -> None:
 def test_both_readings_of_one_run_are_told_apart() -> None:
     options = {"user_rate": 0.05, "entity_rate": 0.5, "extended_rate": 1.0, "scale": 2.0}
     about = {"sensitive_share": 2166 / 5188, "holders": 3}
-    claim, holds = spent("uedp-published", options, about, 3.0, 50)
+    claim, holds = claimed_and_real("uedp-published", options, about, 3.0, 50)
     assert claim is not None
     assert holds is not None
     assert claim < 0.5 < holds
-    nothing, ours = spent("uedp", options | {"k": 7}, {}, 6.0, 200)
+    nothing, ours = claimed_and_real("uedp", options | {"k": 7}, {}, 6.0, 200)
     assert nothing is None
     assert ours == pytest.approx(3.62, abs=0.01)  # guarantees.md 4.4
-    assert spent("sgd", {}, {}, None, 10) == (None, None)
+    assert claimed_and_real("sgd", {}, {}, None, 10) == (None, None)
 
 
 @pytest.fixture(scope="module")

@@ -18,7 +18,7 @@ from taciturn.mechanisms.registry import guarantees
 from taciturn.privacy.certificates.certificate import issue
 from taciturn.privacy.guarantees.guarantee import Guarantee, Status
 from taciturn.reporting import RunView, card, data, render
-from taciturn.reporting.sections.headline import Standing, headline, standing
+from taciturn.reporting.sections.headline import Outcome, headline, outcome
 
 STATUSES: list[Status] = ["proved", "conditional", "estimate", "none", "refuted"]
 VERDICTS = ["no leak found", "inconclusive", "leak"]
@@ -34,9 +34,9 @@ def finding(verdict: str) -> Finding:
     return Finding("exposure", 1.0, "bits", None, {}, {}, verdict)  # type: ignore[arg-type]
 
 
-def at(claims: list[int], found: list[int], against: int | None) -> Standing:
+def at(claims: list[int], found: list[int], against: int | None) -> Outcome:
     said = None if against is None else ["why"] * against
-    return standing([claim(STATUSES[i]) for i in claims], [finding(VERDICTS[i]) for i in found], said)
+    return outcome([claim(STATUSES[i]) for i in claims], [finding(VERDICTS[i]) for i in found], said)
 
 
 CLAIMS = st.lists(st.integers(0, len(STATUSES) - 1), max_size=4)
@@ -50,7 +50,7 @@ def test_whatever_gets_worse_the_headline_gets_no_better(
 ) -> None:
     before = at(claims, found, against)
     assert at(claims, found, against + 1) >= before
-    assert at(claims, found, None) >= min(before, Standing.UNBOUNDED)
+    assert at(claims, found, None) >= min(before, Outcome.UNBOUNDED)
     if claims:
         i = data.draw(st.integers(0, len(claims) - 1))
         worse = data.draw(st.integers(claims[i], len(STATUSES) - 1))
@@ -68,12 +68,12 @@ def test_it_is_no_better_than_any_of_the_three_alone(claims: list[int], found: l
     whole = at(claims, found, against)
     assert whole == max(at(claims, [0], 0), at([0], found, 0), at([0], [0], against))
     clear = claims and set(claims) <= {0, 1} and found and set(found) == {0} and not against
-    assert (whole is Standing.CLEAR) == bool(clear)
+    assert (whole is Outcome.CLEAR) == bool(clear)
 
 
-@given(st.lists(st.sampled_from(list(Standing)), min_size=1, max_size=5))
-def test_no_leak_found_is_said_of_all_or_of_none(stands: list[Standing]) -> None:
-    assert headline(stands).startswith("No leak found") == (set(stands) == {Standing.CLEAR})
+@given(st.lists(st.sampled_from(list(Outcome)), min_size=1, max_size=5))
+def test_no_leak_found_is_said_of_all_or_of_none(stands: list[Outcome]) -> None:
+    assert headline(stands).startswith("No leak found") == (set(stands) == {Outcome.CLEAR})
 
 
 def quiet(folder: Path, change: Callable[[dict[str, Any]], None] = lambda _: None) -> RunView:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from taciturn.errors import DataError
-from taciturn.privacy.certificates.history import RUNS, Line, append, read
+from taciturn.privacy.certificates.history import RUNS, Line, append, read_history
 from taciturn.screening import policy, screen
 from taciturn.screening.corpus import store
 from taciturn.text.readers import Corpus
@@ -27,7 +27,7 @@ def line(key: str) -> Line:
 
 
 def keys(folder: Path) -> list[str]:
-    return [run.last.key for run in read(folder)]
+    return [run.last.key for run in read_history(folder)]
 
 
 def test_the_name_of_the_history_is_one() -> None:

@@ -293,7 +293,7 @@ def test_stretches_cover_a_file_line_by_line(lines: list[bytes], size: int, ende
         path.write_bytes(b"\n".join(lines) + b"\n" * ended)
         if files.packed(path):
             return
-        stretches, _ = pieces.lined(path, "a.txt", size)
+        stretches, _ = pieces.line_stretches(path, "a.txt", size)
         data = path.read_bytes()
         assert b"".join(data[s.start : s.end] for s in stretches) == data
         for stretch in stretches:

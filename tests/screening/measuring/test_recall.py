@@ -12,7 +12,7 @@ import pytest
 from taciturn.errors import DataError, MismatchError
 from taciturn.screening import ScreenedCorpus, measure, policy, screen
 from taciturn.screening.labels import LabelSpan, Line
-from taciturn.screening.measuring.judge import Judged, Secret, casing, judge
+from taciturn.screening.measuring.judge import Judged, Secret, casing, judge_records
 from taciturn.screening.measuring.label_claims import down, findings, up
 from taciturn.screening.measuring.recall import groups, private_share, rates
 from taciturn.screening.measuring.sample import draw
@@ -68,7 +68,7 @@ def labelled(lines: list[Line]) -> list[Line]:
 def test_labels_on_everything_give_what_annotations_give(options: dict[str, Any], tmp_path: Path) -> None:
     screened = run(tmp_path / "s", **options)
     lines = labelled(draw(screened, 100))
-    found = rates(lines, judge(lines, screened, PI, WIDE))
+    found = rates(lines, judge_records(lines, screened, PI, WIDE))
     wanted = measure(screened)
     assert (found.pi.secrets, found.pi.missed, found.both.missed) == (
         wanted.labelled,
@@ -81,14 +81,14 @@ def test_labels_on_everything_give_what_annotations_give(options: dict[str, Any]
 def test_the_published_order(tmp_path: Path) -> None:
     screened = run(tmp_path / "s", order="as-published")
     lines = labelled(draw(screened, 100))
-    assert rates(lines, judge(lines, screened, PI, WIDE)).pi.secrets == measure(screened).labelled
+    assert rates(lines, judge_records(lines, screened, PI, WIDE)).pi.secrets == measure(screened).labelled
 
 
 def test_records_kinds_and_casing() -> None:
     """Field case P23: recognisers miss lower-case names, so recall is measured on the user's sample, by casing."""
     screened = run()
     lines = labelled(draw(screened, 100))
-    judged = judge(lines, screened, PI, WIDE)
+    judged = judge_records(lines, screened, PI, WIDE)
     both = rates(lines, judged)
     # of 48 records with a secret, 12 + 12 hold a name and 12 a word that π misses; the words are in public records
     assert (both.pi.records, both.pi.records_missed, both.both.records_missed) == (48, 36, 12)
@@ -97,7 +97,7 @@ def test_records_kinds_and_casing() -> None:
     lower = rates(lines, judged, chosen=lambda s: s.casing == "lower")
     assert (lower.both.secrets, lower.both.missed) == (24, 12)
     assert private_share(lines, judged) == pytest.approx(36 / 60)
-    wider = judge(lines, screened, PI, policy("all-private"))
+    wider = judge_records(lines, screened, PI, policy("all-private"))
     assert rates(lines, wider).both.missed == 0
     assert private_share(lines, wider) == 1.0
 
@@ -106,19 +106,19 @@ def test_weights_restore_the_corpus() -> None:
     """Fully drawn strata give the corpus's own rates whatever the weights; partly drawn ones a wider bound."""
     screened = run()
     every = labelled(draw(screened, 60, by="cue"))
-    found = rates(every, judge(every, screened, PI, WIDE))
+    found = rates(every, judge_records(every, screened, PI, WIDE))
     assert found.pi.share == pytest.approx(measure(screened).miss_rate)
     assert found.pi.secret_bound is None
     some = labelled(draw(screened, 30, by="cue", seed=1))
-    assert rates(some, judge(some, screened, PI, WIDE)).both.bound > found.both.bound >= 12 / 48
+    assert rates(some, judge_records(some, screened, PI, WIDE)).both.bound > found.both.bound >= 12 / 48
 
 
 def test_strata_that_were_not_drawn_may_hold_anything() -> None:
     screened = run()
     lines = labelled(draw(screened, 60, by="cue"))
     part = [line for line in lines if line.stratum == "π, @"]
-    assert rates(part, judge(part, screened, PI, WIDE)).both.missed == 0
-    assert rates(part, judge(part, screened, PI, WIDE)).both.bound > 0.8
+    assert rates(part, judge_records(part, screened, PI, WIDE)).both.missed == 0
+    assert rates(part, judge_records(part, screened, PI, WIDE)).both.bound > 0.8
 
 
 def test_a_record_the_input_made_private_is_judged_as_it_was_screened(tmp_path: Path) -> None:
@@ -133,7 +133,7 @@ def test_a_record_the_input_made_private_is_judged_as_it_was_screened(tmp_path: 
         )
         for line in draw(screened, 2)
     ]
-    both = rates(lines, judge(lines, screened, PI, WIDE))
+    both = rates(lines, judge_records(lines, screened, PI, WIDE))
     assert (both.pi.missed, both.both.missed) == (1, 0)
     assert (both.pi.missed, both.both.missed) == (measure(screened).missed_by_pi, measure(screened).missed_by_both)
 
@@ -144,27 +144,27 @@ def test_labels_of_another_corpus_are_refused() -> None:
     other = [replace(d, text=d.text.replace("my", "our"), gold=()) for d in documents()]
     changed = screen(Corpus.from_documents(other), PI, WIDE, unit="document")
     with pytest.raises(MismatchError, match="another text"):
-        judge(labelled(draw(screened, 60)), changed, PI, WIDE)
+        judge_records(labelled(draw(screened, 60)), changed, PI, WIDE)
     fewer = screen(Corpus.from_documents(documents()[:59]), PI, WIDE, unit="document")
     with pytest.raises(MismatchError, match=r"drawn from 60 records|not in this screened corpus"):
-        judge(lines, fewer, PI, WIDE)
+        judge_records(lines, fewer, PI, WIDE)
     missing = [lines[0].model_copy(update={"id": "nobody#0"})]
     with pytest.raises(MismatchError, match="not in this screened corpus"):
-        judge(missing, screened, PI, WIDE)
+        judge_records(missing, screened, PI, WIDE)
 
 
 def test_a_corrections_file_measures_nothing() -> None:
     screened = run()
     lines = [line.model_copy(update={"salt": "00" * 16}) for line in labelled(draw(screened, 5))]
     with pytest.raises(DataError, match="fresh sample"):
-        judge(lines, screened, PI, WIDE)
+        judge_records(lines, screened, PI, WIDE)
 
 
 def test_only_lines_that_are_done_count() -> None:
     screened = run()
     lines = labelled(draw(screened, 60))
     open_ = [line if i < 20 else line.model_copy(update={"label_status": "todo"}) for i, line in enumerate(lines)]
-    judged = judge(open_, screened, PI, WIDE)
+    judged = judge_records(open_, screened, PI, WIDE)
     assert len(judged) == 20
     found = findings(screened, open_, judged, {"pi": ("a", "b"), "conservative": ("c", "d")}, want=0.01)
     assert found["sample"]["labelled"] == 20

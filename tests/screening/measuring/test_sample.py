@@ -177,7 +177,7 @@ def _alone() -> dict[str, str]:
     made = {}
     for text in {TEXTS[0], TEXTS[25], TEXTS[-1]}:
         alone = screen(Corpus.from_texts([text]), policy("phone"), policy("conservative"), unit="document")
-        from taciturn.screening.measuring.sample import known
+        from taciturn.screening.measuring.sample import read_population
 
-        made[text] = stratum(next(known(alone)))
+        made[text] = stratum(next(read_population(alone)))
     return made

@@ -10,7 +10,14 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
-from taciturn.training.units.deletions import Standing, covered, deletions, holders, reach, standing
+from taciturn.training.units.deletions import (
+    DeletionQuantiles,
+    covered,
+    deletion_bounds,
+    deletion_quantiles,
+    deletions,
+    holders,
+)
 from taciturn.training.units.grouping import Caps, by_user, by_user_entity, capped, mentions
 from taciturn.training.units.row_groups import Mentions, Units
 from timing import seconds
@@ -52,7 +59,7 @@ def test_every_pair_is_counted_exactly(rows: list[tuple[str | None, frozenset[st
     found = deletions(units)
     assert found.tolist() == np.bincount(ks).tolist()
     at = [ks[-(-percent * len(ks) // 100) - 1] for percent in (50, 95)]
-    assert standing(units) == Standing(at[0], at[1], ks[-1], len(ks))
+    assert deletion_quantiles(units) == DeletionQuantiles(at[0], at[1], ks[-1], len(ks))
     for k in range(len(found) + 1):
         assert covered(found, k) == pytest.approx(np.mean(np.array(ks) <= k))
 
@@ -63,13 +70,13 @@ def test_reach_against_enumeration(rows: list[tuple[str | None, frozenset[str]]]
     assume(any(user for user, _ in rows))
     m, units = built(rows, caps)
     known, users, entities = sets(m, units), range(int(m.users.max()) + 1), range(m.total)
-    found = reach(units)
+    found = deletion_bounds(units)
     assert found.units_per_user == max(sum(u == user for u, _ in known) for user in users)
     assert found.users_per_entity == max(len({u for u, about in known if e in about}) for e in entities)
     both = [sum(u == user and e in about for u, about in known) for user, e in product(users, entities)]
     assert found.units_per_user_entity == max(both)
     of_rows = [len({int(m.users[r]) for r in range(len(m)) if e in m.of(r)}) for e in entities]
-    assert holders(m) == max(of_rows) == reach(by_user_entity(m)).users_per_entity
+    assert holders(m) == max(of_rows) == deletion_bounds(by_user_entity(m)).users_per_entity
 
 
 def test_a_worked_example() -> None:
@@ -78,17 +85,21 @@ def test_a_worked_example() -> None:
     units = by_user_entity(mentions(users, [["Oslo"], ["Lima"], [], ["Oslo"], ["Oslo", "Lima"]]))
     # users × (Lima, Oslo, the extended row): ann 3+2−1, 3+3−1, 3+1−1; bob 1+2, 1+3−1, 1+1; eve 1+2−1, 1+3−1, 1+1
     assert deletions(units).tolist() == [0, 0, 3, 4, 1, 1]
-    assert standing(units) == Standing(median=3, p95=5, largest=5, pairs=9)
-    assert (reach(units).units_per_user, reach(units).users_per_entity, reach(units).units_per_user_entity) == (3, 3, 1)
+    assert deletion_quantiles(units) == DeletionQuantiles(median=3, p95=5, largest=5, pairs=9)
+    assert (
+        deletion_bounds(units).units_per_user,
+        deletion_bounds(units).users_per_entity,
+        deletion_bounds(units).units_per_user_entity,
+    ) == (3, 3, 1)
 
 
 def test_units_that_a_removal_would_change_have_no_k() -> None:
     with pytest.raises(UsageError, match="several sets"):
-        standing(by_user(mentions(["a", "a"], [["x"], ["y"]])))
+        deletion_quantiles(by_user(mentions(["a", "a"], [["x"], ["y"]])))
     with pytest.raises(UsageError, match="several sets"):
-        standing(by_user(mentions(["a", "a"], [["x", "y"], ["x"]])))
+        deletion_quantiles(by_user(mentions(["a", "a"], [["x", "y"], ["x"]])))
     with pytest.raises(UsageError, match="without mentions"):
-        standing(Units(np.arange(1), np.array([0, 1]), np.ones(1, np.float32)))
+        deletion_quantiles(Units(np.arange(1), np.array([0, 1]), np.ones(1, np.float32)))
 
 
 def test_ten_thousand_users_and_a_hundred_thousand_entities() -> None:
@@ -103,7 +114,7 @@ def test_ten_thousand_users_and_a_hundred_thousand_entities() -> None:
     keep[:, 1] = entities[:, 0] != entities[:, 1]
     offsets = np.concatenate([[0], np.cumsum(keep.sum(1))])
     units = by_user_entity(Mentions(users, entities[keep], offsets, n_entities, n_entities))
-    found = standing(units)
-    assert seconds(lambda: standing(units)) < 2
+    found = deletion_quantiles(units)
+    assert seconds(lambda: deletion_quantiles(units)) < 2
     assert found.pairs == n_users * n_entities
     assert found.median <= found.p95 < found.largest

@@ -22,7 +22,7 @@ from taciturn.training.units.grouping import (
     kinds,
     mentions,
     row_keys,
-    unnamed,
+    rows_without_user,
 )
 from taciturn.training.units.row_groups import Units
 
@@ -77,7 +77,7 @@ def removals(draw: st.DrawFn) -> tuple[list[Row], list[Row], str]:
 def test_rows_without_a_user_or_an_entity_stand_alone() -> None:
     users, entities = ["b", None, "a", "b", ""], [["y", "x", "x"], [], ["z"], [], ["x"]]
     m = mentions(users, entities)
-    assert unnamed(users) == 2
+    assert rows_without_user(users) == 2
     assert m.users.tolist() == [0, 1, 2, 0, 3]
     assert [m.of(row).tolist() for row in range(5)] == [[0, 1], [3], [2], [4], [0]]
     assert (m.detected, m.total, m.extended.tolist()) == (3, 5, [False, True, False, True, False])

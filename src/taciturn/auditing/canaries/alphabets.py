@@ -45,7 +45,7 @@ def read_words(path: Path) -> tuple[str, ...]:
     return tuple(found)
 
 
-def problem(symbols: Alphabet) -> str | None:
+def alphabet_problem(symbols: Alphabet) -> str | None:
     """Why these cannot be an alphabet, never quoting one of them; None if they can."""
     if len(symbols) < 2 or len(set(symbols)) != len(symbols):
         return "expected at least two different letters or words"

@@ -64,7 +64,7 @@ def choose(
     drawn = draw(template, n, seed, without)
     wanted: Kind = "caught" if kind == "dialled" else kind
     if pi is not None:
-        found = treated(template, drawn, pi, unit)
+        found = policy_outcomes(template, drawn, pi, unit)
         if wrong := sum(each != wanted for each in found):
             raise UsageError(
                 f"planting: π treats {wrong} of {n} canaries otherwise than {kind!r} asks ({found.count('missed')} missed, "
@@ -73,7 +73,7 @@ def choose(
             )
     if dial is None or pi is None:
         return (Planted(template, tuple(drawn), copies, wanted),)
-    coins = treated(template, drawn, Missing(pi, dial.rate, dial.seed), unit)
+    coins = policy_outcomes(template, drawn, Missing(pi, dial.rate, dial.seed), unit)
     if "partly" in coins:
         raise UsageError(
             "planting: π marks a secret in several pieces, each with a coin of its own: it cannot be dialled"
@@ -83,7 +83,7 @@ def choose(
     return tuple(Planted(template, some, copies, each) for each, some in by_coin if some)
 
 
-def treated(template: Template, secrets: Sequence[str], pi: Finder, unit: Unit = "sentence") -> list[str]:
+def policy_outcomes(template: Template, secrets: Sequence[str], pi: Finder, unit: Unit = "sentence") -> list[str]:
     """What π does to each secret in its canary, as screening would: "missed", "caught" or "partly"."""
     canaries = [canary for _, canary in sorted(placed(0, template, secrets, 1, 0), key=lambda each: _number(each[1]))]
     return [_treated(canary, pi, unit) for canary in canaries]

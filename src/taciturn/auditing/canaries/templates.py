@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from taciturn.auditing.canaries.alphabets import NAMED, Alphabet, problem
+from taciturn.auditing.canaries.alphabets import NAMED, Alphabet, alphabet_problem
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.text.document import Document
 from taciturn.text.spans import CANARY, Span
@@ -44,7 +44,7 @@ class Template:
             raise UsageError("canary template: expected one line with exactly one {} for the secret")
         if self.length < 1:
             raise UsageError(f"canary template: expected a length of at least 1, found {self.length}")
-        if wrong := problem(self.alphabet):
+        if wrong := alphabet_problem(self.alphabet):
             raise UsageError(f"canary template, alphabet: {wrong}")
 
     @property

@@ -18,7 +18,7 @@ from taciturn.auditing.canaries.templates import Template
 from taciturn.auditing.controls import TEMPLATE, overfitted
 from taciturn.auditing.exposure.ranking import Ranked, ranked, ranks
 from taciturn.auditing.exposure.search import MOST_MINUTES, Notify, Search
-from taciturn.auditing.finding import Finding, judge
+from taciturn.auditing.finding import Finding, verdict_of
 from taciturn.auditing.lower_bounds.two_sided import eps_lower_exposure
 from taciturn.errors import UsageError
 
@@ -62,7 +62,7 @@ def exposure(
         most_minutes=most_minutes,
         notify=notify,
     )
-    return judged(found)
+    return finding_from_ranks(found)
 
 
 @lru_cache(maxsize=1)
@@ -73,7 +73,7 @@ def positive_control() -> tuple[float, float]:
     return math.log2(TEMPLATE.size) - math.log2(rank), math.log2(TEMPLATE.size)
 
 
-def judged(found: Ranked) -> Finding:
+def finding_from_ranks(found: Ranked) -> Finding:
     """The finding that ranks make."""
     n, size = len(found.last), found.size
     bits = math.log2(size) - np.log2(found.middle)
@@ -88,7 +88,7 @@ def judged(found: Ranked) -> Finding:
         problems.append("the negative control failed: secrets never inserted rank high")
     if p >= 0.01 and p_mean < 0.01:
         notes.append("the highest exposure is unremarkable but the mean exposure is not: see p_mean")
-    verdict = judge(p, problems)
+    verdict = verdict_of(p, problems)
     if verdict == "no leak found" and notes:
         verdict = "inconclusive"
     hit_rank = max(int(size * HIT_SHARE), 1)

@@ -15,9 +15,9 @@ import numpy as np
 
 from taciturn.auditing import nulls
 from taciturn.auditing.canaries.templates import Planted
-from taciturn.auditing.exposure.exposure import judged
+from taciturn.auditing.exposure.exposure import finding_from_ranks
 from taciturn.auditing.exposure.ranking import Ranked, ranked
-from taciturn.auditing.finding import Finding, judge
+from taciturn.auditing.finding import Finding, verdict_of
 from taciturn.errors import UsageError
 
 ASSUMES = (
@@ -32,7 +32,7 @@ def exposures(model: Any, tokenizer: Any, plantings: Sequence[Planted], **option
     found: list[Finding] = []
     every = _ranks(model, tokenizer, plantings, options)
     for number, planted in enumerate(plantings, 1):
-        finding = judged(every[number - 1])
+        finding = finding_from_ranks(every[number - 1])
         told = {"kind": planted.kind, "copies": planted.copies, "canaries": len(planted.secrets)}
         name = "-".join(["exposure", str(number), *([planted.kind] if planted.kind else [])])
         found.append(
@@ -93,7 +93,7 @@ def combined(findings: Sequence[Finding]) -> Finding:
             "negative": float(control.max()),
             "negative_mean": float(control.mean()),
         },
-        verdict=judge(p, problems),
+        verdict=verdict_of(p, problems),
         detail={
             "exposures": bits.tolist(),
             "p_values": p_values.tolist(),

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from taciturn.auditing.controls import TEMPLATE, overfitted
 from taciturn.auditing.extraction.decoding import Decoding, opening
 from taciturn.auditing.extraction.secrets import Known, decoys_each, with_decoys
-from taciturn.auditing.finding import CLEAR, LEAK, Finding, judge
+from taciturn.auditing.finding import CLEAR, LEAK, Finding, verdict_of
 from taciturn.auditing.lower_bounds.two_sided import clopper_pearson
 from taciturn.auditing.membership.scores import Model, Scores, compressed
 from taciturn.errors import UsageError
@@ -102,7 +102,7 @@ def extraction(
             "blind": blind,
             **({} if base is None else {"base": float(by_base[true].mean())}),
         },
-        verdict=judge(p_value, problems),
+        verdict=verdict_of(p_value, problems),
         detail={
             "secrets": len(true),
             "decoys": int(rest.sum()),

@@ -21,10 +21,19 @@ import numpy as np
 from taciturn.auditing.controls import MEMBERS, TEMPLATE, overfitted
 from taciturn.auditing.extraction.decoding import Decoding, continuations
 from taciturn.auditing.extraction.rates import rates, two_sides
-from taciturn.auditing.extraction.spans import Finder, Masked, once, others, pooled, same, tagged, values
+from taciturn.auditing.extraction.spans import (
+    Finder,
+    Masked,
+    distinct_values,
+    others,
+    pooled,
+    same_value,
+    tagged,
+    values,
+)
 from taciturn.auditing.finding import Finding
 from taciturn.auditing.lower_bounds.two_sided import clopper_pearson
-from taciturn.auditing.membership.scores import Model, compressed, read
+from taciturn.auditing.membership.scores import Model, compressed, score_texts
 from taciturn.text.spans import Detection, Span
 
 PLAIN = Decoding()
@@ -86,7 +95,7 @@ def pii_reconstruction(
 
     A span the base model fills in too is not counted.
     """
-    sides = once(members, nonmembers)
+    sides = distinct_values(members, nonmembers)
     settings = (policy, samples, max_tokens, decoding, seed)
     own = [reconstructed((model, tokenizer), side, *settings) for side in sides]
     theirs = None if base is None else [reconstructed(base, side, *settings) for side in sides]
@@ -110,14 +119,14 @@ def pii_inference(
     pool: label → values to draw the others from; of the given spans, by default. One the base model tells too is not
     counted. Chance is one in as many as there are candidates. Raises UsageError when a label has only one value.
     """
-    sides = once(members, nonmembers)
+    sides = distinct_values(members, nonmembers)
     known = pool or pooled([*members, *nonmembers])
     rng = np.random.default_rng(seed)
     chosen = [[others(each, known, candidates - 1, rng) for each in side] for side in sides]
     own = [inferred((model, tokenizer), side, some) for side, some in zip(sides, chosen, strict=True)]
     theirs = None if base is None else [inferred(base, side, some) for side, some in zip(sides, chosen, strict=True)]
     chance = float(np.mean([1 / (1 + len(c)) for c in chosen[0]]))
-    blind = [guessed(side, some) for side, some in zip(sides, chosen, strict=True)]
+    blind = [blind_guess(side, some) for side, some in zip(sides, chosen, strict=True)]
     detail = {"candidates": candidates, "chance": chance}
     return two_sides("pii-inference", own, theirs, _positive()["inference"], detail, blind)
 
@@ -163,7 +172,7 @@ def inferred(model: Model, spans: Sequence[Masked], rest: Sequence[Sequence[str]
     return _likeliest(model, spans, [[*some, each.value] for each, some in zip(spans, rest, strict=True)])
 
 
-def guessed(spans: Sequence[Masked], rest: Sequence[Sequence[str]]) -> list[bool]:
+def blind_guess(spans: Sequence[Masked], rest: Sequence[Sequence[str]]) -> list[bool]:
     """The blind baseline: the value that makes the text shortest after zlib, without any model. The value itself is taken
     only where it beats all others."""
     right = []
@@ -177,11 +186,11 @@ def _likeliest(model: Model, spans: Sequence[Masked], candidates: Sequence[Seque
     """Whether the candidate with the lowest perplexity of the whole text is the value; all texts are read in one pass."""
     texts = [f"{s.before}{c}{s.after}" for s, some in zip(spans, candidates, strict=True) for c in some]
     different = list(dict.fromkeys(texts))
-    losses = dict(zip(different, read(*model, different).loss, strict=True)) if different else {}
+    losses = dict(zip(different, score_texts(*model, different).loss, strict=True)) if different else {}
     right = []
     for s, some in zip(spans, candidates, strict=True):
         ranked = [losses[f"{s.before}{c}{s.after}"] for c in some]
-        right.append(bool(some) and same(some[int(np.argmin(ranked))], s))
+        right.append(bool(some) and same_value(some[int(np.argmin(ranked))], s))
     return right
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import hypergeom
 
-from taciturn.auditing.finding import CLEAR, LEAK, Finding, judge
+from taciturn.auditing.finding import CLEAR, LEAK, Finding, verdict_of
 from taciturn.auditing.lower_bounds.two_sided import clopper_pearson
 
 LEAST = 20
@@ -67,7 +67,7 @@ def rates(
         interval=clopper_pearson(hits, n),
         null={"mean": unseen / m, "p95": high, "p": p},
         controls={"positive": positive, "negative": unseen / m, **({} if base is None else {"base": base})},
-        verdict=judge(p, problems),
+        verdict=verdict_of(p, problems),
         detail={
             **detail,
             "hits": hits,

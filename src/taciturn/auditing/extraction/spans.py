@@ -61,7 +61,7 @@ def gold(records: Iterable[Annotated]) -> list[Masked]:
     ]
 
 
-def same(value: str, masked: Masked) -> bool:
+def same_value(value: str, masked: Masked) -> bool:
     """Whether a candidate is the value, but for letter case and blanks."""
     return Masked("", value.strip(), "").key == masked.key
 
@@ -78,7 +78,7 @@ def values(members: Sequence[Masked], nonmembers: Sequence[Masked]) -> tuple[set
     return inside, outside
 
 
-def once(members: Sequence[Masked], nonmembers: Sequence[Masked]) -> tuple[list[Masked], list[Masked]]:
+def distinct_values(members: Sequence[Masked], nonmembers: Sequence[Masked]) -> tuple[list[Masked], list[Masked]]:
     """One span of each value that only one side has."""
     inside, outside = values(members, nonmembers)
     first = [{each.key: each for each in reversed(side)} for side in (members, nonmembers)]
@@ -95,7 +95,7 @@ def pooled(spans: Sequence[Masked]) -> dict[str, list[str]]:
 
 def others(masked: Masked, pool: Mapping[str, Sequence[str]], n: int, rng: np.random.Generator) -> list[str]:
     """At most ``n`` random values of the label that are not the span's own. Raises UsageError when there are none."""
-    rest = [value for value in pool.get(masked.label, ()) if not same(value, masked)]
+    rest = [value for value in pool.get(masked.label, ()) if not same_value(value, masked)]
     if not rest or n < 1:
         raise UsageError(
             f"pii-inference: expected at least two values of the label {masked.label!r} to choose from; give a pool"

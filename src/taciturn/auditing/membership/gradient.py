@@ -22,7 +22,7 @@ from taciturn.auditing.membership.gradient_scores import gradient_scores
 from taciturn.auditing.membership.membership import distinct
 from taciturn.auditing.membership.roc import delong
 from taciturn.auditing.membership.scores import Model
-from taciturn.auditing.membership.statistics import told
+from taciturn.auditing.membership.statistics import finding_from_scores
 from taciturn.errors import UsageError
 from taciturn.mechanisms.run import Run
 from taciturn.models.hf import load_model
@@ -55,7 +55,7 @@ def gradient_membership(
     inside, outside = distinct(members, nonmembers)
     scores = gradient_scores(base, (model, tokenizer), [*inside, *outside], clip=clip, noise=noise)
     pair = scores[: len(inside)], scores[len(inside) :]
-    return told(
+    return finding_from_scores(
         "gradient",
         {"gradient": pair},
         blind_scores(inside, outside, seed),
@@ -67,7 +67,7 @@ def gradient_membership(
     )
 
 
-def started(folder: str | Path) -> Model:
+def initial_model(folder: str | Path) -> Model:
     """The model that the run in ``folder`` began with, made again from its seed. Only causal language models."""
     run = Run(Path(folder))
     config, (_, tokenizer) = run.config, run.model()

@@ -107,7 +107,7 @@ class Directions:
                 f"gradient attack: expected one other text for each, found {len(others)} for {len(texts)} texts"
             )
         model, tokenizer = deepcopy(before[0]).float().eval(), before[1]
-        moved = movement(model, after[0])
+        moved = weight_differences(model, after[0])
         for name, parameter in model.named_parameters():
             parameter.requires_grad_(name in moved)
         tokens = encode_all(tokenizer, [*texts, *(others or ())], context_length(model))
@@ -189,7 +189,7 @@ def _passes(tokens: Tokens, model: Any) -> list[NDArray[np.int64]]:
     return microbatches(rows, tokens.sizes(rows), max(64, BUDGET // model.config.vocab_size))
 
 
-def movement(before: Any, after: Any) -> dict[str, Tensor]:
+def weight_differences(before: Any, after: Any) -> dict[str, Tensor]:
     """By how much each tensor moved, without those that did not."""
     old, new = dict(before.named_parameters()), dict(after.named_parameters())
     wrong = sorted(name for name in old.keys() | new.keys() if name not in old or name not in new)

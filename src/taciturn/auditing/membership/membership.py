@@ -22,7 +22,7 @@ from taciturn.auditing.membership.blind import blind_scores
 from taciturn.auditing.membership.overlap import near_copies, overlap
 from taciturn.auditing.membership.roc import best_threshold, delong
 from taciturn.auditing.membership.scores import Model, membership_scores
-from taciturn.auditing.membership.statistics import Pair, told
+from taciturn.auditing.membership.statistics import Pair, finding_from_scores
 from taciturn.errors import UsageError
 
 GROUPS = 1000
@@ -55,7 +55,9 @@ def membership(
     records = _scores((model, tokenizer), _references(reference, references, score), population, inside, outside)
     alike = overlap(inside, outside)
     blind = blind_scores(inside, outside, seed)
-    return told("membership", records, blind, _control(), seed, score, {"overlap": alike}, weak=near_copies(alike))
+    return finding_from_scores(
+        "membership", records, blind, _control(), seed, score, {"overlap": alike}, weak=near_copies(alike)
+    )
 
 
 def group_membership(
@@ -104,7 +106,9 @@ def group_membership(
     }
     alike = overlap(inside, outside)
     extra = {"group_size": group_size, "overlapping": overlapping, "overlap": alike}
-    return told("group-membership", groups, blind, _control(), seed, score, extra, weak=near_copies(alike))
+    return finding_from_scores(
+        "group-membership", groups, blind, _control(), seed, score, extra, weak=near_copies(alike)
+    )
 
 
 def _references(reference: Model | None, references: Sequence[Model], score: str) -> list[Model]:

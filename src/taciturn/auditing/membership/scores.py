@@ -52,7 +52,7 @@ class Read:
     min_k_plus: Scores
 
 
-def read(model: Any, tokenizer: Any, texts: Sequence[str], share: float = SHARE) -> Read:
+def score_texts(model: Any, tokenizer: Any, texts: Sequence[str], share: float = SHARE) -> Read:
     """One forward pass over ``texts``, without gradients; the value of a text does not depend on the others."""
     tokens = encode_all(tokenizer, texts, context_length(model))
     mask = mask_id(tokenizer)
@@ -136,7 +136,7 @@ def membership_scores(
     population: Sequence[str] | None = None,
 ) -> dict[str, Scores]:
     """Attack → score of each text. "reference" needs ``references``, "rmia" a ``population`` as well."""
-    seen = read(*model, texts)
+    seen = score_texts(*model, texts)
     scores = {
         "loss": -seen.loss,
         "zlib": -seen.loss / compressed(texts),
@@ -144,11 +144,11 @@ def membership_scores(
         "min_k_plus": seen.min_k_plus,
     }
     if references:
-        others = np.stack([read(*other, texts).loss for other in references])
+        others = np.stack([score_texts(*other, texts).loss for other in references])
         scores["reference"] = others.mean(0) - seen.loss
         if population is not None:
-            of_all = np.stack([read(*other, population).loss for other in references])
-            scores["rmia"] = rmia(seen.loss, others, read(*model, population).loss, of_all)
+            of_all = np.stack([score_texts(*other, population).loss for other in references])
+            scores["rmia"] = rmia(seen.loss, others, score_texts(*model, population).loss, of_all)
     return scores
 
 

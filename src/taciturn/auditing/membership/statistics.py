@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from taciturn.auditing import nulls
-from taciturn.auditing.finding import Finding, judge
+from taciturn.auditing.finding import Finding, verdict_of
 from taciturn.auditing.lower_bounds.one_run import SHARES, one_run
 from taciturn.auditing.membership.blind import blind_sd
 from taciturn.auditing.membership.roc import (
@@ -29,7 +29,7 @@ Pair = tuple[Scores, Scores]
 """Scores of the members and of the non-members."""
 
 
-def told(
+def finding_from_scores(
     name: str,
     attacks: Mapping[str, Pair],
     blind: Mapping[str, Pair],
@@ -72,7 +72,7 @@ def told(
             *weak,
             "a blind baseline tells members from non-members, or the other way round: they differ without any model",
         ]
-    verdict = judge(p, problems)
+    verdict = verdict_of(p, problems)
     if verdict == "no leak found" and weak:
         verdict, problems = "inconclusive", [*problems, *weak]
     same_mean, same_p95 = nulls.same_set_accuracy(n1, n0)

@@ -63,7 +63,7 @@ def built(values: Iterable[Mapping[str, Any]], stem: str, **options: Any) -> Cor
     return Corpus((), chosen, tuple(documents))
 
 
-def held(corpus: Corpus, documents: Iterable[Document]) -> Corpus:
+def in_memory(corpus: Corpus, documents: Iterable[Document]) -> Corpus:
     """The documents in memory, under the options they were read with. Raises DataError when there is none."""
     kept = tuple(documents)
     if not kept:
@@ -78,7 +78,7 @@ def marked(layout: Layout, labels: Collection[str]) -> Layout:
     def narrowed(paths: tuple[Path, ...], asked: Asked) -> Found:
         corpus, note = layout(paths, asked)
         documents = (replace(d, gold=tuple(s for s in d.gold if _plain(s) in labels)) for d in corpus.documents())
-        return held(corpus, documents), note
+        return in_memory(corpus, documents), note
 
     return narrowed
 
@@ -101,7 +101,7 @@ def in_runs(layout: Layout) -> Layout:
             file = each.id.rpartition(":")[0]
             users.append(replace(each, user=f"{file}/run-{before[file] // asked.run}"))
             before[file] += 1
-        return held(corpus, users), f"{note} Users are runs of {asked.run} sentences: the file names none.".strip()
+        return in_memory(corpus, users), f"{note} Users are runs of {asked.run} sentences: the file names none.".strip()
 
     return grouped
 
@@ -120,7 +120,7 @@ def cut(layout: Layout) -> Layout:
             if {8: "valid", 9: "test"}.get(place, "train") == asked.split:
                 kept.append(each)
         own = "The set has no splits; these are our own: of ten users in a row eight train, one valid, one test."
-        return held(corpus, kept), f"{note} {own}".strip()
+        return in_memory(corpus, kept), f"{note} {own}".strip()
 
     return part
 
@@ -128,7 +128,7 @@ def cut(layout: Layout) -> Layout:
 def per_file(paths: tuple[Path, ...], _: Asked) -> Found:
     """Text files, each a document and a user (a contract and who owns it)."""
     corpus = read(*paths, format="text")
-    return held(corpus, (replace(d, user=d.id) for d in corpus.documents())), ""
+    return in_memory(corpus, (replace(d, user=d.id) for d in corpus.documents())), ""
 
 
 def plain_dialogues(paths: tuple[Path, ...], asked: Asked) -> Found:
@@ -140,7 +140,7 @@ def plain_dialogues(paths: tuple[Path, ...], asked: Asked) -> Found:
     kept = [d for d in documents if not d.id.startswith("canary")]
     if len(kept) == len(documents):
         return corpus, ""
-    return held(corpus, kept), f"{len(documents) - len(kept)} dialogues with a canary are left out."
+    return in_memory(corpus, kept), f"{len(documents) - len(kept)} dialogues with a canary are left out."
 
 
 def news(paths: tuple[Path, ...], _: Asked) -> Found:
@@ -167,10 +167,10 @@ def news_without_valid(paths: tuple[Path, ...], asked: Asked) -> Found:
     documents = corpus.documents()
     kept = [d for d in documents if d.text not in valid]
     left = len(documents) - len(kept)
-    return held(corpus, kept), f"{note} {left} rows that are also in valid are left out.".strip()
+    return in_memory(corpus, kept), f"{note} {left} rows that are also in valid are left out.".strip()
 
 
-def spoken(document: Document) -> Document:
+def with_speakers(document: Document) -> Document:
     """The dialogue with "SPEAKER: " before each turn that names one; spans move along."""
     text, turns, gold = "", [], []
     for turn in document.turns:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path, PurePath
 
-from taciturn.data.loaders.layouts import Asked, held, spoken
+from taciturn.data.loaders.layouts import Asked, in_memory, with_speakers
 from taciturn.data.loaders.sets import SETS, DataSet, Place
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.text.readers import Corpus, read
@@ -80,7 +80,7 @@ def load(
         corpus, own = place.layout(paths, Asked(split, run, canaries))
         notes = [place.note, own]
     if speakers:
-        corpus = held(corpus, map(spoken, corpus.documents()))
+        corpus = in_memory(corpus, map(with_speakers, corpus.documents()))
     note = " ".join(filter(None, (*notes, known.note, f"Licence: {known.licence}.")))
     return Loaded(name, split, corpus, note)
 

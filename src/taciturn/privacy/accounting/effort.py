@@ -43,11 +43,11 @@ def pay(evaluations: int) -> None:
     effort = _now.get()
     if effort is None:
         return
-    afford(evaluations)
+    check_effort(evaluations)
     effort.spent += evaluations
 
 
-def afford(evaluations: float) -> None:
+def check_effort(evaluations: float) -> None:
     """Raise GuaranteeError at once if so much, which is still to be paid in parts, is more than may be."""
     effort = _now.get()
     if effort is not None and effort.spent + evaluations > effort.most:

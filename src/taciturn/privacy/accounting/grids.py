@@ -48,7 +48,7 @@ def moment_epsilon(logs: Array, lost: float, delta: float) -> float:
     return max(0.0, float(np.min((logs + SHARP - math.log(delta - lost)) / ORDERS)))
 
 
-def lost(infinity: float, steps: int) -> float:
+def infinite_mass(infinity: float, steps: int) -> float:
     """Mass at +∞ after ``steps``."""
     return -math.expm1(steps * math.log1p(-min(infinity, 0.5)))
 

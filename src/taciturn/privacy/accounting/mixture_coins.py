@@ -19,7 +19,7 @@ from dp_accounting.pld.pld_pmf import PLDPmf
 
 from taciturn.errors import UsageError
 from taciturn.privacy.accounting import grids
-from taciturn.privacy.accounting.effort import afford, pay
+from taciturn.privacy.accounting.effort import check_effort, pay
 from taciturn.privacy.accounting.grids import COMPOSED, FINEST, ORDERS
 from taciturn.privacy.accounting.pairs import GRID, Array, Grid, Mixture, Pair, discretise, loss_range
 from taciturn.privacy.accounting.tradeoff import NOTHING, POINTS, Curve, floor_of
@@ -95,7 +95,7 @@ def _moment_epsilon(sides: list[Grid], steps: int, delta: float) -> float:
     """Certified without any transform, the worse of the directions."""
     return max(
         grids.moment_epsilon(
-            steps * (each.log_moments(ORDERS) + ORDERS * each.drift), grids.lost(each.infinity, steps), delta
+            steps * (each.log_moments(ORDERS) + ORDERS * each.drift), grids.infinite_mass(each.infinity, steps), delta
         )
         for each in sides
     )
@@ -126,7 +126,7 @@ def _solved(law: Law, delta: float) -> tuple[float, float | None]:
     steps = law.steps
     cut = grids.cut(delta, steps)
     sides = law.sides(cut)
-    afford(2 * GRID * sum(len(pair.upper.j) + len(pair.lower.j) for side in sides for _, pair in side.outcomes))
+    check_effort(2 * GRID * sum(len(pair.upper.j) + len(pair.lower.j) for side in sides for _, pair in side.outcomes))
     ends = [loss_range(pair, cut) for side in sides for _, pair in side.outcomes]
     span = max(high for _, high in ends) - min(low for low, _ in ends)
 

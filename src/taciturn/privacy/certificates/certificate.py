@@ -22,16 +22,16 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from taciturn.errors import DataError, GuaranteeError, nearest
 from taciturn.privacy.accounting.accountant import accountant_name
-from taciturn.privacy.accounting.effort import afford
+from taciturn.privacy.accounting.effort import check_effort
 from taciturn.privacy.accounting.events import from_json as event_from_json
 from taciturn.privacy.accounting.rounding import up, upwards
-from taciturn.privacy.certificates.composed_runs import beside
+from taciturn.privacy.certificates.composed_runs import other_runs
 from taciturn.privacy.certificates.digests import canonical, file_digest, load_json, write_json
 from taciturn.privacy.certificates.exported_model import CERTIFICATE, EVIDENCE, LEDGER, ModelFile, model_files
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.privacy.certificates.plan_fields import PLAN
 from taciturn.privacy.certificates.plan_fields import checked as checked_plan
-from taciturn.privacy.guarantees.claims import Claims, foreseen, spent_of
+from taciturn.privacy.guarantees.claims import Claims, foreseen_effort, spent_of
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import EMPTY, Guarantee, from_number, to_number
 from taciturn.privacy.guarantees.release import RELEASE, against_release, over_target, refutations
@@ -148,7 +148,7 @@ def issue(folder: str | os.PathLike[str], claims: Claims, versions: Mapping[str,
     folder = Path(folder)
     ledger = Ledger.read(folder / LEDGER)
     fields = upwards(recompute(folder, ledger, claims)) | {"model_files": model_files(folder)}
-    fields["words"] = spoken(fields["guarantees"])
+    fields["words"] = sentences(fields["guarantees"])
     gaps = off_plan(fields["plan"], ledger)
     if gaps:
         name, planned, found = gaps[0]
@@ -175,11 +175,11 @@ def recompute(folder: Path, ledger: Ledger, claims: Claims) -> dict[str, Any]:
     if evidence.seeded_noise != seeded:
         raise DataError(f"{EVIDENCE}: seeded_noise is {evidence.seeded_noise}, but the plan's noise seed says {seeded}")
     sizes = {1, plan.get("group", 1), evidence.records_per_user or 1, *(size for _, size in evidence.groups)}
-    afford(foreseen(ledger.counts(), sizes))
+    check_effort(foreseen_effort(ledger.counts(), sizes))
     statements = claims(mechanism, ledger.by_phase(), evidence)
     delta = float(target["delta"]) if target else evidence.delta
     epsilon = spent_of(plan, ledger.counts(), delta)
-    others = beside(plan, ledger.by_phase(), evidence, delta)
+    others = other_runs(plan, ledger.by_phase(), evidence, delta)
     reasons = [*against_release(statements, evidence), *over_target(target, relation, epsilon, others)]
     return {
         "mechanism": mechanism,
@@ -202,7 +202,7 @@ def recompute(folder: Path, ledger: Ledger, claims: Claims) -> dict[str, Any]:
     }
 
 
-def spoken(guarantees: Sequence[Mapping[str, Any]]) -> list[str]:
+def sentences(guarantees: Sequence[Mapping[str, Any]]) -> list[str]:
     """The sentences of a certificate, from the numbers in it."""
     return [Guarantee.from_json(each).words() for each in guarantees]
 

@@ -12,13 +12,13 @@ from typing import Any
 from taciturn.privacy.accounting.accountant import Profile, accountant_name, compose
 from taciturn.privacy.accounting.events import FREE, Event, NonPrivate, PoissonGaussian, Relation
 from taciturn.privacy.accounting.tradeoff import TradeOff
-from taciturn.privacy.certificates.history import Paid, added, own
+from taciturn.privacy.certificates.history import Paid, added, paid_by_run
 from taciturn.privacy.guarantees import selection_law
 from taciturn.privacy.guarantees.claims import Phases
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Assumption, Guarantee, Notion
 from taciturn.privacy.guarantees.private_selection import ONLY_THE_BEST, SCORES, SETTINGS, Runs, select
-from taciturn.privacy.guarantees.refutation import contradicted, refuted
+from taciturn.privacy.guarantees.refutation import contradictions, refuted
 from taciturn.privacy.guarantees.statements import COVERED, DETECTED, PRIVATE_RECORD, RECORD, SECRET
 
 USER = "whether one user's records were there"
@@ -41,7 +41,7 @@ NOWHERE_ELSE = Assumption("no other run was made on a copy or another screening 
 _MASKED: frozenset[str] = frozenset({"redacted", "removed"})
 
 
-def together(paid: Sequence[Paid], delta: float, runs: Runs | None = None) -> list[Guarantee]:
+def compose_runs(paid: Sequence[Paid], delta: float, runs: Runs | None = None) -> list[Guarantee]:
     """What all these steps cost at ``delta``, one statement a relation.
 
     A record that becomes another changes what one unit adds, whatever of record, residual or user is drawn; a record more or
@@ -102,17 +102,17 @@ def _statement(notion: Notion, unit: str, profile: Profile, delta: float, runs: 
     return Guarantee(*common, "conditional", THEOREM, accountant_name(), (EACH, FIXED), trade_off=attacks)
 
 
-def beside(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delta: float) -> dict[str, Any]:
+def other_runs(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delta: float) -> dict[str, Any]:
     """A certificate's ``other_runs``: how many are known, by what means they are counted and with what result, in words."""
-    mine, known = own(plan, phases, evidence.seeded_noise), evidence.other_runs
+    mine, known = paid_by_run(plan, phases, evidence.seeded_noise), evidence.other_runs
     alone = "The guarantees of this certificate count this run alone"
     if evidence.selection is not None:
         runs = selection_law.from_json(evidence.selection)
-        found = _left(together(added(mine), delta, runs), phases, evidence)
+        found = _left(compose_runs(added(mine), delta, runs), phases, evidence)
         said = (
             f"{alone}, as if it had not been chosen. It was chosen among a number of runs on this corpus that was drawn "
-            f"from {selection_law.words(runs)}; the other runs are counted in what follows, and in nothing else. How many "
-            f"they were is not said: the price holds while that is hidden. The chosen run spends: {_listed(found)}."
+            f"from {selection_law.describe(runs)}; the other runs are counted in what follows, and in nothing else. How "
+            f"many they were is not said: the price holds while that is hidden. The chosen run spends: {_listed(found)}."
         )
         return _other_runs(None, "selection", found, said)
     if known is None:
@@ -122,7 +122,7 @@ def beside(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delta: f
     if not known:
         return _other_runs(0, None, [], f"{alone}: no other run on this corpus is recorded, so there is none to count.")
     others = [Paid.from_json(each) for each in evidence.other_steps]
-    found = _left(together(added([*mine, *others]), delta), phases, evidence)
+    found = _left(compose_runs(added([*mine, *others]), delta), phases, evidence)
     runs_are = "1 other run on this corpus is" if known == 1 else f"{known} other runs on this corpus are"
     said = (
         f"{alone}: {runs_are} recorded (such as those that settings were tried in) and not counted in them. "
@@ -142,7 +142,7 @@ def _left(found: list[Guarantee], phases: Phases, evidence: Evidence) -> list[Gu
         for part in e.reads
     }
     why = (
-        contradicted(COVERED, evidence)
+        contradictions(COVERED, evidence)
         if plain & set(FREE) and (not evidence.all_private or evidence.skeletons)
         else []
     )

@@ -127,7 +127,7 @@ def append(folder: Path, line: Line | Drawn) -> None:
         os.fsync(descriptor)
 
 
-def read(folder: Path) -> list[Recorded]:
+def read_history(folder: Path) -> list[Recorded]:
     """The runs on the corpus in ``folder``, oldest first; none if it has no history. DataError names a line that is none."""
     runs: dict[str, list[Line]] = {}
     for line in _lines(folder):
@@ -178,7 +178,7 @@ def _settled(lines: Sequence[Line]) -> Recorded:
     return Recorded(last, tuple(Paid(unit, event, steps, last.seeded) for (_, unit, event), steps in most.items()))
 
 
-def own(plan: Mapping[str, Any], phases: Phases, seeded: bool) -> list[Paid]:
+def paid_by_run(plan: Mapping[str, Any], phases: Phases, seeded: bool) -> list[Paid]:
     """What one run paid, from its plan.json and its ledger."""
     units = {phase["name"]: phase.get("unit", "record") for phase in plan["phases"]}
     return [

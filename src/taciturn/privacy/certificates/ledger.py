@@ -23,7 +23,7 @@ import orjson
 from taciturn.errors import DataError, GuaranteeError, MismatchError, UsageError
 from taciturn.privacy import limits
 from taciturn.privacy.accounting.events import Event, NonPrivate
-from taciturn.privacy.certificates.ledger_lines import GENESIS, Entry, Line, Mark, checked, entries, written
+from taciturn.privacy.certificates.ledger_lines import GENESIS, Entry, Line, Mark, checked, entries, sealed
 
 __all__ = ["GENESIS", "Entry", "Ledger", "Mark", "entries"]
 
@@ -222,7 +222,7 @@ class Ledger:
             raise UsageError("this ledger was opened for reading; Ledger.resume(path) opens it for appending")
         if self.ended:
             raise UsageError("ledger: the run has ended; nothing follows its last line")
-        text, seal = written(body)
+        text, seal = sealed(body)
         self._file.write(text)
         self._file.flush()
         if event is not None:

@@ -18,7 +18,7 @@ import orjson
 
 from taciturn.errors import GuaranteeError
 from taciturn.privacy import limits
-from taciturn.privacy.accounting.effort import afford
+from taciturn.privacy.accounting.effort import check_effort
 from taciturn.privacy.accounting.events import Event, from_json
 from taciturn.privacy.certificates.digests import opened, too_deep
 
@@ -58,7 +58,7 @@ class Mark:
 Line = Entry | Mark
 
 
-def written(body: dict[str, Any]) -> tuple[bytes, str]:
+def sealed(body: dict[str, Any]) -> tuple[bytes, str]:
     """(the line of ``body``, its hash)."""
     seal = _seal(body)
     return orjson.dumps({**body, "hash": seal}, option=orjson.OPT_SORT_KEYS) + b"\n", seal
@@ -70,7 +70,7 @@ def entries(path: str | os.PathLike[str]) -> Iterator[Line]:
         yield line
 
 
-def ended(path: Path) -> bool:
+def is_finished(path: Path) -> bool:
     """Whether the last line says that the run ended, without a check of the others; False where there is no file."""
     try:
         with path.open("rb") as file:
@@ -93,7 +93,7 @@ def checked(path: Path, *, tolerate_torn: bool) -> Iterator[tuple[Line, int]]:
     digest, position, over = GENESIS, 0, False
     known: dict[bytes, Event] = {}
     with opened(path) as file:
-        afford(_BYTE * os.fstat(file.fileno()).st_size)
+        check_effort(_BYTE * os.fstat(file.fileno()).st_size)
         for n, text in enumerate(iter(lambda: file.readline(LINE_BYTES), b"")):
             if not text.endswith(b"\n") and len(text) == LINE_BYTES:
                 raise GuaranteeError(f"{path.name} line {n + 1}: longer than {LINE_BYTES} bytes, which no step is")

@@ -18,7 +18,7 @@ from taciturn.privacy import limits
 from taciturn.privacy.accounting.effort import at_most
 from taciturn.privacy.accounting.rounding import agrees, up, upwards
 from taciturn.privacy.certificates import exported_model
-from taciturn.privacy.certificates.certificate import Certificate, digest_of, off_plan, recompute, spoken
+from taciturn.privacy.certificates.certificate import Certificate, digest_of, off_plan, recompute, sentences
 from taciturn.privacy.certificates.digests import canonical, load_json, read_bytes
 from taciturn.privacy.certificates.exported_model import LEDGER
 from taciturn.privacy.certificates.ledger import Ledger
@@ -138,7 +138,7 @@ def _numbers(folder: Path, fields: Mapping[str, Any], claims: Claims, effort: fl
         found = [Mismatch(*gap) for gap in off_plan(again["plan"], ledger)]
         found += _differences("guarantees", fields["guarantees"], guarantees := again.pop("guarantees"))
         # Numbers may differ in their last digits, and the sentences say those of the certificate.
-        again["words"] = spoken(upwards(guarantees) if found else fields["guarantees"])
+        again["words"] = sentences(upwards(guarantees) if found else fields["guarantees"])
         for name, value in again.items():
             found += _differences(name, fields[name], value)
         return [*found, *_overspent(fields)]

@@ -48,7 +48,7 @@ def added(counts: Iterable[Counts]) -> dict[Event, int]:
     return dict(total)
 
 
-def spent(counts: Counts, relation: Relation, delta: float, group: int = 1, free: Sequence[str] = ()) -> float:
+def epsilon_spent(counts: Counts, relation: Relation, delta: float, group: int = 1, free: Sequence[str] = ()) -> float:
     """ε of everything the ledger holds, at ``delta``, when ``group`` units change at once; what a target is compared with.
 
     free: further parts that are the same in both worlds of what the target is about (jft: redacted text, for a secret that
@@ -97,7 +97,7 @@ class Cost:
 
     def epsilon(self, delta: float) -> float:
         """∞ where a step without noise read what a secret may be in."""
-        return spent(self.counts, self.relation, delta, self.group)
+        return epsilon_spent(self.counts, self.relation, delta, self.group)
 
 
 def law(counts: Counts) -> Selective | TwoLevel | None:
@@ -116,7 +116,7 @@ def law(counts: Counts) -> Selective | TwoLevel | None:
     return TwoLevel(event.user_rate, event.entity_rate, *limits, event.noise_multiplier, steps)
 
 
-def foreseen(counts: Counts, sizes: Iterable[int]) -> float:
+def foreseen_effort(counts: Counts, sizes: Iterable[int]) -> float:
     """The least, about, that the curves of groups of these ``sizes`` cost to compute (effort.py): four grids each."""
     rates = [e.rate if isinstance(e, PoissonGaussian) else e.worst.rate for e in counts if isinstance(e, _DRAWN)]
     return sum(4 * GRID * components(size, rate) for size in set(sizes) for rate in rates)
@@ -127,4 +127,4 @@ _DRAWN = (PoissonGaussian, KindsGaussian)
 
 def spent_of(plan: Mapping[str, Any], counts: Counts, delta: float) -> float:
     """:func:`spent` of a run of ``plan`` (plan.json): by its relation, for its group, with its free parts."""
-    return spent(counts, plan["relation"], delta, plan.get("group", 1), plan.get("free", ()))
+    return epsilon_spent(counts, plan["relation"], delta, plan.get("group", 1), plan.get("free", ()))

@@ -121,7 +121,7 @@ class Evidence:
     def _within_limits(self) -> None:
         """What a file may say (limits.py), before anything is computed from it: of each field, then of some more closely."""
         for each in fields(self):
-            limits.plain(f"evidence: {each.name}", getattr(self, each.name))
+            limits.check_plain(f"evidence: {each.name}", getattr(self, each.name))
         limits.whole("evidence: labelled", self.labelled, limits.COUNT)
         limits.whole("evidence: spans_not_stable", self.spans_not_stable, limits.COUNT)
         limits.whole("evidence: records_per_user", self.records_per_user or 0, limits.GROUP)

@@ -23,7 +23,7 @@ DRAWN_DELTA = 0.1
 many records there are: the chance is of the draw, not of a record that is given away."""
 
 
-def held(claims: Iterable[Guarantee], evidence: Evidence) -> Iterator[Guarantee]:
+def check_against_evidence(claims: Iterable[Guarantee], evidence: Evidence) -> Iterator[Guarantee]:
     """Each claim, or what stands in its place: ``none`` where its δ is too large to promise anything, ``refuted`` where
     evidence contradicts a condition, followed by the claim about what policies do mark, which needs no such condition."""
     for each in claims:
@@ -31,14 +31,14 @@ def held(claims: Iterable[Guarantee], evidence: Evidence) -> Iterator[Guarantee]
             yield each
         elif too_likely := _too_likely(each, evidence):
             yield _empty(each, "none", too_likely)
-        elif conditions := [condition for condition in each.assumptions if contradicted(condition, evidence)]:
-            yield refuted(each, contradicted(conditions[0], evidence))
+        elif conditions := [condition for condition in each.assumptions if contradictions(condition, evidence)]:
+            yield refuted(each, contradictions(conditions[0], evidence))
             yield _narrowed(each, conditions, evidence)
         else:
             yield each
 
 
-def contradicted(condition: Assumption, evidence: Evidence) -> list[str]:
+def contradictions(condition: Assumption, evidence: Evidence) -> list[str]:
     """What speaks against a condition; empty where nothing does. The two that counts can contradict say that no secret is
     left in what is read without noise."""
     if condition not in (COVERED, WHOLE):
@@ -86,7 +86,7 @@ def _narrowed(claim: Guarantee, false: list[Assumption], evidence: Evidence) -> 
         unit=f"{claim.unit}{NARROWED}{marked})",
         status=claim.status if claim.status == "published-claim" else status,
         assumptions=rest,
-        reason="; ".join([*([claim.reason] if claim.reason else []), *contradicted(false[0], evidence)]),
+        reason="; ".join([*([claim.reason] if claim.reason else []), *contradictions(false[0], evidence)]),
         detail={**claim.detail, **({"unmarked_at_most": rates["delta2"]} if rates else {})},
     )
 

@@ -42,7 +42,7 @@ def law(text: str) -> tuple[str, float | None]:
     raise UsageError(f"selection: {text!r} is no law; {nearest(text, ['poisson', *SHAPES])}; expected {FORM}")
 
 
-def made(name: str, shape: float | None, mean: float) -> Runs:
+def selection_law(name: str, shape: float | None, mean: float) -> Runs:
     """The law of ``name`` with this mean. Raises UsageError for a mean or a shape that it cannot have."""
     return Poisson(mean) if name == "poisson" else NegativeBinomial(mean, 1.0 if shape is None else shape)
 
@@ -58,10 +58,10 @@ def parse(text: str) -> Runs:
         number = float(mean)
     except ValueError:
         raise UsageError(f"selection {text!r}: expected {FORM}") from None
-    return made(*law(head), number)
+    return selection_law(*law(head), number)
 
 
-def words(runs: Runs) -> str:
+def describe(runs: Runs) -> str:
     """The law in words."""
     if isinstance(runs, Poisson):
         return f"a Poisson law of mean {runs.mean:g}"
@@ -86,7 +86,7 @@ def from_json(value: Mapping[str, Any]) -> Runs:
     try:
         limits.number("mean", value["mean"], 1e-6, 1e6)
         limits.number("shape", value.get("shape", 0), -0.999, 1e3)
-        return made(str(value["law"]), value.get("shape"), float(value["mean"]))
+        return selection_law(str(value["law"]), value.get("shape"), float(value["mean"]))
     except UsageError as error:
         raise DataError(f"selection: {error}") from error
 

@@ -74,7 +74,7 @@ def single(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, 
         detail["epsilon_if_detected"] = 0.0
     if math.isfinite(epsilon):
         detail["largest_group_within_epsilon_10"] = float(largest_group(profile, evidence.delta, most=1000))
-    return settle(
+    return with_status(
         "confidentiality", SECRET, "substitution", epsilon, evidence.delta, "CRT Theorem 8.1 (guarantees.md §3.1)",
         assumptions, evidence, curve=profile.curve, detail=detail, reason=profile.reason, order_matters=evidence.redacted,
     )  # fmt: skip
@@ -89,10 +89,10 @@ def grouped(
         bound = group(profile, size, evidence.delta)
         epsilon = bound.epsilon
         detail |= {"epsilon_blackbox": bound.blackbox, "epsilon_tight": bound.tight}
-    return settle(
+    return with_status(
         "group-confidentiality", unit, "substitution", epsilon, evidence.delta if size else 0.0,
         "CRT Theorem 8.2, corrected (guarantees.md §3.2)", assumptions, evidence,
-        curve=profile.for_group(size).curve if size else nowhere,
+        curve=profile.for_group(size).curve if size else equal_worlds,
         detail=detail, reason=profile.reason, order_matters=evidence.redacted,
     )  # fmt: skip
 
@@ -104,7 +104,7 @@ def drawn(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, .
     needed = labels_needed(evidence.delta, confidence=evidence.confidence)
     if not rates:
         why = f"no secrets were labelled, so miss rates are unknown; δ₂ ≤ δ takes {needed} labels"
-        return nothing("bayesian-confidentiality", DRAWN_SECRET, "substitution", evidence, why)
+        return no_guarantee("bayesian-confidentiality", DRAWN_SECRET, "substitution", evidence, why)
     gamma, delta2 = rates["gamma"], rates["delta2"] if conditional else 0.0
     total = evidence.delta if delta2 < evidence.delta else evidence.delta + delta2
     bound = bayesian(profile, gamma, delta2, min(total, 1 - 1e-12))
@@ -118,7 +118,7 @@ def drawn(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, .
     bounds = 2 if conditional else 1
     detail["bounds_fail"] = bounds_fail(evidence, bounds)
     sample = labelled_sample(evidence, bounds)
-    return settle(
+    return with_status(
         "bayesian-confidentiality", DRAWN_SECRET, "substitution", bound.epsilon, bound.delta, theorem,
         (*assumptions, sample), evidence, detail=detail, reason=profile.reason, order_matters=True,
         curve=lambda _: bayesian_curve(profile.curve(evidence.delta), gamma, delta2),
@@ -152,7 +152,7 @@ def record_privacy(counts: Counts, evidence: Evidence, unit: str) -> Iterator[Gu
     assumptions = (*NOISED, SIZE)
     theorem = "Poisson-sampled Gaussian mechanism (guarantees.md §1)"
     epsilon = profile.epsilon(evidence.delta)
-    yield settle(
+    yield with_status(
         "dp", unit, "add-remove", epsilon, evidence.delta, theorem, assumptions, evidence,
         curve=profile.curve, reason=profile.reason,
     )  # fmt: skip
@@ -160,7 +160,7 @@ def record_privacy(counts: Counts, evidence: Evidence, unit: str) -> Iterator[Gu
     if size:
         group_unit = user_unit(unit, size)
         together = profile.for_group(size)
-        yield settle(
+        yield with_status(
             "dp", group_unit, "add-remove", together.epsilon(evidence.delta), evidence.delta, theorem, assumptions, evidence,
             curve=together.curve, detail={"k": float(size)}, reason=profile.reason,
         )  # fmt: skip
@@ -175,9 +175,9 @@ def user_unit(unit: str, size: int) -> str:
 
 def no_record_privacy(evidence: Evidence, unit: str, why: str) -> Iterator[Guarantee]:
     """Nothing about a record's presence, nor then about all records of a user."""
-    yield nothing("dp", unit, "add-remove", evidence, why)
+    yield no_guarantee("dp", unit, "add-remove", evidence, why)
     if size := evidence.records_per_user:
-        yield nothing("dp", user_unit(unit, size), "add-remove", evidence, why, {"k": float(size)})
+        yield no_guarantee("dp", user_unit(unit, size), "add-remove", evidence, why, {"k": float(size)})
 
 
 def by_units(
@@ -193,7 +193,7 @@ def by_units(
 ) -> Guarantee:
     """What ``k`` units more or less cost (§4.3, §4.4); with ``selects``, as many that come in their place."""
     profile = compose(counts, "substitution" if selects else "add-remove", k)
-    return settle(
+    return with_status(
         notion, unit, "add-remove", profile.epsilon(evidence.delta), evidence.delta, theorem,
         (*NOISED, UNITS), evidence, curve=profile.curve,
         detail={"k": float(k), **(detail or {})}, reason=profile.reason,
@@ -218,13 +218,13 @@ def faults(evidence: Evidence) -> list[str]:
     return [*evidence.preprocessing, *near]
 
 
-def nowhere(delta: float) -> Curve:
+def equal_worlds(delta: float) -> Curve:
     """The curve of two worlds that are the same."""
     del delta
     return NOTHING
 
 
-def nothing(
+def no_guarantee(
     notion: Notion,
     unit: str,
     relation: Relation,
@@ -238,7 +238,7 @@ def nothing(
     )  # fmt: skip
 
 
-def settle(
+def with_status(
     notion: Notion,
     unit: str,
     relation: Relation,

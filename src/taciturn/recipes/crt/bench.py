@@ -65,7 +65,7 @@ class Bench:
         """Dialogues of a split. Of "train", part "others" follows those trained on: the same generator, other people."""
         n = self.setting.test if part == "test" else self.setting.dialogues
         if self.inputs.data is not None:
-            every = given(self.data, self.inputs.data, "test" if part == "test" else "train")
+            every = load_split(self.data, self.inputs.data, "test" if part == "test" else "train")
             return list(every[n : 2 * n] if part == "others" else every[:n])
         from taciturn.data.customersim import simulate
 
@@ -196,7 +196,7 @@ SPLITS = {
 
 
 @lru_cache(maxsize=4)
-def given(data: str, folder: Path, part: str) -> tuple[Document, ...]:
+def load_split(data: str, folder: Path, part: str) -> tuple[Document, ...]:
     """Dialogues of the user's folder. Raises DataError where it holds no such split."""
     from taciturn.data.loaders import load
     from taciturn.errors import DataError
@@ -220,7 +220,7 @@ def where_from(inputs: Inputs) -> list[str]:
     found = []
     for data in ("multiwoz", "customersim"):
         try:
-            given(data, inputs.data, "train")
+            load_split(data, inputs.data, "train")
         except DataError:
             continue
         found.append(data)

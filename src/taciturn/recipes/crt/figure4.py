@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from taciturn.recipes.cells import Work
 from taciturn.recipes.crt.curves import DIFFERS, NEEDS, OUR_SETTING, PAPER_SETTING, attack, results
-from taciturn.recipes.crt.members import says
+from taciturn.recipes.crt.members import findings
 from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 
 RECIPE = Recipe(
@@ -43,4 +43,4 @@ def run(inputs: Inputs, work: Work) -> Results:
     """The accuracy of every row at every γ."""
     plots, tables, found = attack(inputs, work, "membership_accuracy", "membership accuracy", ("a guess", 0.5))
     _, auc, _ = attack(inputs, work, "membership", "membership AUC")
-    return results(inputs, found, plots, [*tables, *auc], says(found, "membership"))
+    return results(inputs, found, plots, [*tables, *auc], findings(found, "membership"))

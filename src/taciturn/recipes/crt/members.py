@@ -9,7 +9,7 @@ from taciturn.recipes.crt.curves import TITLES, Cells, order, unique, value
 from taciturn.recipes.crt.sizes import KINDS, name_of
 
 
-def says(found: Mapping[str, Cells], attack: str) -> list[str]:
+def findings(found: Mapping[str, Cells], attack: str) -> list[str]:
     """attack: membership or group_membership, the prefix of a cell's keys."""
     return [line for name, cells in found.items() for line in _of(TITLES[name], cells, attack)]
 

@@ -59,10 +59,10 @@ def _written(name: str, seed: int, split: str, most: int) -> Split:
         return tuple(simulated_news.write(math.ceil(most / 20), 20, seed, split)[:most])
     from taciturn.data.customersim import simulate
 
-    return tuple(turns(simulate(math.ceil(most / 7), seed, split)))[:most]
+    return tuple(turns_as_documents(simulate(math.ceil(most / 7), seed, split)))[:most]
 
 
-def turns(dialogues: Sequence[Document]) -> list[Document]:
+def turns_as_documents(dialogues: Sequence[Document]) -> list[Document]:
     """Each turn a document of its own, its annotations with it."""
     from taciturn.text.document import Document
     from taciturn.text.segment import split
@@ -90,7 +90,7 @@ def loaded(task: Task, inputs: Inputs, sizes: Sizes) -> tuple[Split, Split, str]
         found = load(task.name, source, split)
         documents = list(found.corpus.documents())
         if documents and documents[0].turns:
-            documents = turns(documents)
+            documents = turns_as_documents(documents)
         parts.append(tuple(documents[:: max(1, len(documents) // most)][:most]))
         notes.append(found.note)
     return parts[0], parts[1], " ".join(dict.fromkeys(notes))

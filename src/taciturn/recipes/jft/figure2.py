@@ -5,7 +5,7 @@ from __future__ import annotations
 from taciturn.recipes.cells import Work
 from taciturn.recipes.jft.canaries import BASELINES, DIFFERS, Kind, attack, results
 from taciturn.recipes.jft.paper import NEEDS, PAPER
-from taciturn.recipes.recipe import Inputs, Recipe, Results, agrees, statements
+from taciturn.recipes.recipe import Inputs, Recipe, Results, comparison, statements
 
 KINDS = (
     *BASELINES,
@@ -49,25 +49,25 @@ RECIPE = Recipe(
 def run(inputs: Inputs, work: Work) -> Results:
     """Six runs."""
     kinds = inputs.pick(KINDS[:1] + KINDS[3:4], KINDS, KINDS)
-    return results(attack(inputs, work, 1, 10), kinds, "Exposure of a canary of ten copies", says)
+    return results(attack(inputs, work, 1, 10), kinds, "Exposure of a canary of ten copies", findings)
 
 
-def says(ends: dict[str, tuple[float, float]], most: float) -> list[str]:
+def findings(ends: dict[str, tuple[float, float]], most: float) -> list[str]:
     """What of the paper's reading holds."""
     lines = []
     for name in ("no-DP", "redacted, missed", "jft, missed"):
         if name in ends:
             high = ends[name][1] > most / 2
-            lines.append(f"{agrees(high)}: {name} ends at {ends[name][1]:.1f} of {most:.1f} bits.")
+            lines.append(f"{comparison(high)}: {name} ends at {ends[name][1]:.1f} of {most:.1f} bits.")
     for name in ("redacted, not missed", "jft, not missed", "DP-SGD", "CRT, missed", "jft + light noise, missed"):
         if name in ends:
             low = ends[name][1] < most / 2
-            lines.append(f"{agrees(low)}: {name} ends at {ends[name][1]:.1f} bits.")
+            lines.append(f"{comparison(low)}: {name} ends at {ends[name][1]:.1f} bits.")
     light, private = ends.get("jft + light noise, missed"), ends.get("DP-SGD")
     if light and private:
         ahead = light[0] < private[0]
         lines.append(
-            f"{agrees(ahead)}: jft + light noise reaches a perplexity of {light[0]:.3g}, DP-SGD {private[0]:.3g}."
+            f"{comparison(ahead)}: jft + light noise reaches a perplexity of {light[0]:.3g}, DP-SGD {private[0]:.3g}."
         )
     lines.append(
         "Low exposure of one canary is no guarantee. The last column is about one record; ten copies of a secret "

@@ -27,10 +27,10 @@ RECIPE = Recipe(
 def run(inputs: Inputs, work: Work) -> Results:
     """The same runs on other data."""
     kinds = inputs.pick(KINDS[:1], KINDS, KINDS)
-    return results(attack(inputs, work, 1, 1), kinds, "Exposure of a canary of one copy", says)
+    return results(attack(inputs, work, 1, 1), kinds, "Exposure of a canary of one copy", findings)
 
 
-def says(ends: dict[str, tuple[float, float]], most: float) -> list[str]:
+def findings(ends: dict[str, tuple[float, float]], most: float) -> list[str]:
     """Below three bits or not; by chance one unseen secret in eight lies above."""
     above = {name: bits for name, (_, bits) in ends.items() if bits >= 3}
     first = (

@@ -8,7 +8,7 @@ from taciturn.recipes.cells import Work
 from taciturn.recipes.jft import bench as jft_bench
 from taciturn.recipes.jft.bench import Bench, chosen, epsilons
 from taciturn.recipes.jft.paper import NEEDS, PAPER, READING
-from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table, agrees
+from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table, comparison
 
 LEVEL = "high-entity"
 FULL = ("mnli", "qqp", "qnli", "sst2", "wikitext2", "abcd")
@@ -74,7 +74,7 @@ def _says(bench: Bench, rows: tuple[tuple[Cell, ...], ...]) -> tuple[str, ...]:
     gain = sign * score["jft"] > sign * score["redacted"]
     name = bench.task.name
     return (
-        f"{agrees(ahead)}, {name}: redaction alone ({score['redacted']:.3g}) "
+        f"{comparison(ahead)}, {name}: redaction alone ({score['redacted']:.3g}) "
         f"{'beats' if ahead else 'does not beat'} DP-SGD ({score['DP-SGD']:.3g}).",
-        f"{agrees(gain)}, {name}: the second phase {'adds to' if gain else 'adds nothing to'} it ({score['jft']:.3g}).",
+        f"{comparison(gain)}, {name}: the second phase {'adds to' if gain else 'adds nothing to'} it ({score['jft']:.3g}).",
     )

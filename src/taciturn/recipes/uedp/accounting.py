@@ -51,7 +51,7 @@ def squared_noise(plan: Plan, about: Row) -> float:
     return float(f"{deviation**2 * whole / plan.clip:.4g}")
 
 
-def spent(
+def claimed_and_real(
     mechanism: str, options: Mapping[str, Any], about: Row, sigma: float | None, steps: int
 ) -> tuple[float | None, float | None]:
     """(ε as the paper's accounting claims it, ε that holds) after ``steps``, at δ = 1e-5."""

@@ -45,7 +45,7 @@ def compared(bench: Bench, title: str) -> tuple[tuple[Plot, ...], Table, list[st
         "holders: users of the entity that most users hold; k: units that go with the median pair of user and entity."
     )
     table = Table(f"{title}: {bench.metric}", COLUMNS, tuple(rows), note=note)
-    return plots, table, says(published, squared, ours, as_private, levels, start)
+    return plots, table, findings(published, squared, ours, as_private, levels, start)
 
 
 def _row(name: str, row: Row, about: str) -> tuple[Cell, ...]:
@@ -54,7 +54,7 @@ def _row(name: str, row: Row, about: str) -> tuple[Cell, ...]:
     return (name, score, row["sigma"]["private"], claim, holds, said)
 
 
-def says(
+def findings(
     published: dict[str, Row],
     squared: Row,
     ours: dict[str, Row],

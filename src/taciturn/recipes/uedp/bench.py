@@ -12,7 +12,7 @@ from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.trained import trained, untrained
 from taciturn.recipes.uedp import data
-from taciturn.recipes.uedp.accounting import Plan, facts, spent, squared_noise
+from taciturn.recipes.uedp.accounting import Plan, claimed_and_real, facts, squared_noise
 from taciturn.recipes.uedp.paper import DELTA, PUBLISHED, Published
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class Bench:
             about = facts(mechanism, corpus, options)
             sigma = found["sigma"].get("private")
             curve = [
-                [updates, self.shown(score), *spent(mechanism, options, about, sigma, updates)]
+                [updates, self.shown(score), *claimed_and_real(mechanism, options, about, sigma, updates)]
                 for _, updates, score in found["scores"]
             ]
             return {**found, "facts": about, "curve": curve}

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from taciturn.recipes.recipe import Cell, Plot, Series, Table, agrees
+from taciturn.recipes.recipe import Cell, Plot, Series, Table, comparison
 from taciturn.recipes.uedp.bench import TARGET, Bench
 
 RATES = (0.0, 0.25, 0.5, 1.0)
 
 
-def swept(bench: Bench, category: str) -> tuple[Plot, Table, list[str]]:
+def sweep(bench: Bench, category: str) -> tuple[Plot, Table, list[str]]:
     """Algorithm 1 with its printed noise and with its code's, and uedp, at every q_s."""
     rates = bench.inputs.pick((0.0, 1.0), RATES, RATES)
     runs = {
@@ -38,7 +38,7 @@ def _says(curves: list[Series], rates: tuple[float, ...], ours: list[dict[str, o
         verdict = (
             f"better than q_s = 0 at {', '.join(f'{q:g}' for q in better)}" if better else "at no q_s better than at 0"
         )
-        lines.append(f"{agrees(bool(better))}, {each.name}: {verdict}; best at q_s = {best:g}.")
+        lines.append(f"{comparison(bool(better))}, {each.name}: {verdict}; best at q_s = {best:g}.")
     if min(curves[0].y) >= curves[3].y[0]:
         lines.append(
             "Not as in the paper: with its noise as printed Algorithm 1 ends no better than it began at any q_s, so "

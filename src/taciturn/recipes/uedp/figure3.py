@@ -6,7 +6,7 @@ from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 from taciturn.recipes.uedp import bench as uedp_bench
 from taciturn.recipes.uedp.against_epsilon import compared
-from taciturn.recipes.uedp.extended import swept
+from taciturn.recipes.uedp.extended import sweep
 from taciturn.recipes.uedp.paper import DIFFERS, NEEDS, READINGS
 
 RECIPE = Recipe(
@@ -40,5 +40,5 @@ def run(inputs: Inputs, work: Work) -> Results:
     """(a) by category, (b) over q_s."""
     bench = uedp_bench.bench("bert", inputs, work)
     plots, table, says = compared(bench, "topics of news" if bench.published is None else "AG")
-    plot_b, table_b, says_b = swept(bench, bench.categories[0])
+    plot_b, table_b, says_b = sweep(bench, bench.categories[0])
     return Results(bench.setting(), (*plots, plot_b), (table, table_b), (*says, *says_b))

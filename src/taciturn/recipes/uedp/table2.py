@@ -94,7 +94,7 @@ def run(inputs: Inputs, work: Work) -> Results:
 def counted(documents: tuple[Any, ...], published: Published | None) -> Row:
     """Counts of a set, by category and for all together."""
     from taciturn.mechanisms.corpus import mentions_in
-    from taciturn.training.units.deletions import holders, standing
+    from taciturn.training.units.deletions import deletion_quantiles, holders
     from taciturn.training.units.grouping import by_user_entity
 
     names = simulated_news.CATEGORIES if published is None else tuple(c for c in published.sensitive if c != "All")
@@ -106,7 +106,7 @@ def counted(documents: tuple[Any, ...], published: Published | None) -> Row:
     }
     for category in (*names, "all"):
         m = mentions_in(data.screened(documents, category, published))
-        at = standing(by_user_entity(m))
+        at = deletion_quantiles(by_user_entity(m))
         row["categories"][category] = {
             "sensitive": int((~m.extended).sum()), "entities": m.detected, "holders": holders(m), "median": at.median,
             "p95": at.p95, "largest": at.largest,

@@ -38,7 +38,7 @@ def finding(found: Finding, name: str, slot: int) -> dict[str, Any]:
     return {
         "run": name,
         "slot": slot,
-        "attack": summary.spoken(found.attack),
+        "attack": summary.attack_words(found.attack),
         "score": found.score,
         "unit_of_score": found.unit_of_score,
         "interval": found.interval,
@@ -71,7 +71,7 @@ def against(labelled: Sequence[tuple[str, RunView]]) -> list[dict[str, Any]]:
     as a multiple of the ledger's.
     """
     return [
-        {"run": name, "slot": slot, "attack": summary.spoken(found.attack), **_compared(found)}
+        {"run": name, "slot": slot, "attack": summary.attack_words(found.attack), **_compared(found)}
         for slot, (name, run) in enumerate(labelled)
         for found in run.findings or ()
         if found.detail.get("certificate") or found.detail.get("eps_lower") is not None
@@ -117,7 +117,14 @@ def arrays(labelled: Sequence[tuple[str, RunView]]) -> dict[str, Any]:
                 tpr = _floats(found, "roc_tpr")
                 at = [[x, _step(fpr, tpr, x)] for x in GRID]
                 rocs.append(
-                    {"run": name, "slot": slot, "attack": summary.spoken(attack), "fpr": fpr, "tpr": tpr, "at": at}
+                    {
+                        "run": name,
+                        "slot": slot,
+                        "attack": summary.attack_words(attack),
+                        "fpr": fpr,
+                        "tpr": tpr,
+                        "at": at,
+                    }
                 )
     return {"exposure": {"runs": exposures, "p95": p95, "bits": top}, "roc": rocs}
 

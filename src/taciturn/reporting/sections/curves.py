@@ -13,7 +13,7 @@ import numpy as np
 from taciturn.privacy.accounting.accountant import Profile, compose
 from taciturn.privacy.accounting.events import Event, NonPrivate, Relation, SelectiveGaussian, TwoLevelGaussian
 from taciturn.privacy.accounting.tradeoff import Curve, TradeOff, gaussian
-from taciturn.privacy.guarantees.claims import Cost, Curved, spent
+from taciturn.privacy.guarantees.claims import Cost, Curved, epsilon_spent
 from taciturn.privacy.guarantees.claims import cost as composed
 from taciturn.privacy.guarantees.theorems import bayesian
 
@@ -66,7 +66,7 @@ class Spending:
 
     def epsilon(self, delta: float, group: int | None = None) -> float:
         """At δ, when ``group`` units change at once; ∞ where a step without noise read what a secret may be in."""
-        return spent(self.counts, self.relation, delta, self.group if group is None else group, self.free)
+        return epsilon_spent(self.counts, self.relation, delta, self.group if group is None else group, self.free)
 
     def composed(self) -> Curved | None:
         """The noised steps together; None where ε is ∞."""

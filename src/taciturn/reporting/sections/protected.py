@@ -48,7 +48,7 @@ _UNITS = {
 }
 
 
-def told(labelled: Sequence[tuple[str, RunView]]) -> list[dict[str, Any]]:
+def protection(labelled: Sequence[tuple[str, RunView]]) -> list[dict[str, Any]]:
     """A paragraph and what the certificate says is not covered, once for all runs of which both are the same."""
     made: list[dict[str, Any]] = []
     for slot, (name, run) in enumerate(labelled):

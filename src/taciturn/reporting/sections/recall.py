@@ -47,7 +47,7 @@ def tables(labelled: Sequence[tuple[str, RunView]], files: Sequence[Json] = ()) 
     return made
 
 
-def read(path: Path) -> dict[str, Any]:
+def read_recall(path: Path) -> dict[str, Any]:
     """recall.json. Raises DataError when it is not one."""
     try:
         found = json.loads(path.read_bytes())

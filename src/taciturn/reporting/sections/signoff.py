@@ -50,10 +50,10 @@ def _against(run: RunView) -> Iterator[str]:
     if run.findings is None:
         yield "it was not attacked"
     yield from (
-        f"the {summary.spoken(f.attack)} attack found a leak" for f in run.findings or () if f.verdict == "leak"
+        f"the {summary.attack_words(f.attack)} attack found a leak" for f in run.findings or () if f.verdict == "leak"
     )
     yield from (
-        f"the {summary.spoken(f.attack)} attack was inconclusive"
+        f"the {summary.attack_words(f.attack)} attack was inconclusive"
         for f in run.findings or ()
         if f.verdict == "inconclusive"
     )

@@ -11,8 +11,7 @@ from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.release import refutations
 from taciturn.reporting import formats
 from taciturn.reporting.finished_run import RunView
-from taciturn.reporting.sections import headline as standing
-from taciturn.reporting.sections.headline import Standing
+from taciturn.reporting.sections.headline import Outcome, bounds, headline, outcome
 
 _METHODS = {
     "sgd": "plain training on the text as it is",
@@ -41,7 +40,7 @@ def method(run: RunView) -> str:
     return words
 
 
-def headline(run: RunView) -> list[Guarantee]:
+def leading_claims(run: RunView) -> list[Guarantee]:
     """The claims to put first: all of the confidentiality of one secret, else of selective privacy, else whatever is."""
     found = ([g for g in run.guarantees if g.notion == notion] for notion in ("confidentiality", "sdp"))
     return next(filter(None, found), list(run.guarantees))
@@ -54,7 +53,7 @@ def short(g: Guarantee) -> str:
 
 def bounded(run: RunView) -> bool:
     """Whether every headline claim is a bound that holds, with or without a condition."""
-    return standing.bounds(headline(run))
+    return bounds(leading_claims(run))
 
 
 def refuted(run: RunView) -> list[str]:
@@ -62,13 +61,13 @@ def refuted(run: RunView) -> list[str]:
     return refutations(run.guarantees)
 
 
-def stands(run: RunView) -> Standing:
+def run_outcome(run: RunView) -> Outcome:
     """Where a run stands, by its claims, attacks and evidence together."""
-    claims = [*headline(run), *(g for g in run.guarantees if g.status == "refuted")]
+    claims = [*leading_claims(run), *(g for g in run.guarantees if g.status == "refuted")]
     against = None if run.certificate is None else [str(each) for each in run.certificate.get("reasons") or ()]
     if run.certificate is not None and run.certificate.get("release") is not True and not against:
         against = ["it says nothing of release"]
-    return standing.standing(claims, run.findings, against)
+    return outcome(claims, run.findings, against)
 
 
 def perplexity(run: RunView, field: str = "perplexity") -> float | None:
@@ -112,7 +111,7 @@ def run_row(run: RunView, name: str, slot: int) -> dict[str, Any]:
                 else f"{g.trade_off.share()} at {g.trade_off.alarms()} false alarms",
                 "open": sum(not each.enforced for each in g.assumptions),
             }
-            for g in headline(run)
+            for g in leading_claims(run)
         ],
         "certified": run.certificate is not None,
         "audited": run.findings is not None,
@@ -140,7 +139,7 @@ def verdict(runs: Sequence[RunView], names: Sequence[str]) -> tuple[str, list[st
     lines.extend(f"Evidence refutes what {n} was to promise: {why}." for n, why in against)
     lines.extend(_claim_words(runs, names))
     lines.extend(_quality_words(runs, names))
-    return standing.headline([stands(run) for run in runs], "; ".join(why for _, why in against)), lines
+    return headline([run_outcome(run) for run in runs], "; ".join(why for _, why in against)), lines
 
 
 def _quality_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
@@ -166,11 +165,13 @@ def _quality_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
 def _claim_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
     """One run: its headline claims in full. Several: each claim once, short, with the models that share it."""
     if len(runs) == 1:
-        return [claim.words() for claim in headline(runs[0])] or [f"{names[0]} is not certified: nothing is promised."]
+        return [claim.words() for claim in leading_claims(runs[0])] or [
+            f"{names[0]} is not certified: nothing is promised."
+        ]
     labelled = list(zip(names, runs, strict=True))
     sharing: dict[str, list[str]] = {}
     for name, run in labelled:
-        for g in headline(run) if bounded(run) else ():
+        for g in leading_claims(run) if bounded(run) else ():
             size = f"ε = {formats.bound(g.epsilon)} at δ = {formats.bound(g.delta)}"
             words = f"{size} for {g.unit} ({g.notion}, neighbours by {g.relation}, {g.status})"
             sharing.setdefault(words, []).append(name)
@@ -186,7 +187,7 @@ def _claim_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
 def _leak_words(leaking: Sequence[tuple[str, RunView]]) -> str:
     scores = [(n, f) for n, r in leaking if (f := r.finding("exposure")) and f.verdict == "leak"]
     if not scores:
-        attacks = sorted({spoken(f.attack) for _, r in leaking for f in r.findings or () if f.verdict == "leak"})
+        attacks = sorted({attack_words(f.attack) for _, r in leaking for f in r.findings or () if f.verdict == "leak"})
         return f"{_and([n for n, _ in leaking])} leak under the {_and(attacks)} attack."
     equal: dict[str, list[str]] = {}
     for name, finding in scores:
@@ -198,12 +199,12 @@ def _leak_words(leaking: Sequence[tuple[str, RunView]]) -> str:
 
 
 def _unsure_words(unsure: Sequence[tuple[str, RunView]]) -> str:
-    tried = sorted({spoken(f.attack) for _, r in unsure for f in r.findings or () if f.verdict == "inconclusive"})
+    tried = sorted({attack_words(f.attack) for _, r in unsure for f in r.findings or () if f.verdict == "inconclusive"})
     return f"The {_and(tried)} attack{'s' * (len(tried) > 1)} decided nothing about {_and([n for n, _ in unsure])}."
 
 
 def _quiet_words(quiet: Sequence[tuple[str, RunView]]) -> str:
-    tried = sorted({spoken(f.attack) for _, r in quiet for f in r.findings or ()})
+    tried = sorted({attack_words(f.attack) for _, r in quiet for f in r.findings or ()})
     return f"The {_and(tried)} attack{'s' if len(tried) > 1 else ''} found no leak in {_and([n for n, _ in quiet])}."
 
 
@@ -235,7 +236,7 @@ def perfect(exposure: Finding) -> float:
     return float(exposure.detail.get("max_possible") or math.log2(10**6))
 
 
-def spoken(attack: str) -> str:
+def attack_words(attack: str) -> str:
     """An attack's name as words."""
     return attack.replace("-", " ")
 

@@ -84,11 +84,11 @@ class Sink:
         shards = []
         for kind, (path, handle, writer) in self._writers.items():
             writer.close()
-            final = settle(handle, path)
+            final = close_durably(handle, path)
             shards.append(Shard(path=f"{kind}/{final.name}", rows=self._rows, digest=file_digest(final)))
         if self._folder is not None:
-            settle(self.entries, self._work("entries"))
-            settle(self.ids, self._work("ids"))
+            close_durably(self.entries, self._work("entries"))
+            close_durably(self.ids, self._work("ids"))
         return shards
 
     def abandon(self) -> None:
@@ -133,7 +133,7 @@ def create(path: Path) -> BinaryIO:
     return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
-def settle(handle: BinaryIO, path: Path) -> Path:
+def close_durably(handle: BinaryIO, path: Path) -> Path:
     """Flush to disk, close, and drop the ".tmp" of the name."""
     handle.flush()
     os.fsync(handle.fileno())

@@ -21,7 +21,7 @@ from taciturn.errors import DataError, MismatchError, UsageError
 from taciturn.screening.corpus.manifest import Manifest, Shard, file_digest
 from taciturn.screening.corpus.piece import Done, Job
 from taciturn.screening.corpus.screened import MANIFEST
-from taciturn.screening.corpus.sink import Sink, create, settle
+from taciturn.screening.corpus.sink import Sink, close_durably, create
 from taciturn.text.readers.pieces import Piece
 
 DUPLICATES = pa.schema({"duplicate": pa.bool_()})
@@ -52,7 +52,7 @@ def screen_piece(
     path = _note(folder, piece.number).with_suffix(".json.tmp")
     handle = create(path)
     handle.write(orjson.dumps({"done": done.to_json(), "shards": [shard.model_dump() for shard in finished.shards]}))
-    settle(handle, path)
+    close_durably(handle, path)
     return finished
 
 
@@ -129,7 +129,7 @@ class Store:
         secret = secrets.token_bytes(_KEY_BYTES)
         handle = create(path.with_suffix(".tmp"))
         handle.write(secret + self.key.encode())
-        settle(handle, path.with_suffix(".tmp"))
+        close_durably(handle, path.with_suffix(".tmp"))
         return secret
 
     def work(self, number: int, kind: str) -> Path:
@@ -151,7 +151,7 @@ class Store:
         handle = create(path)
         manifest = manifest.model_copy(update={"shards": tuple(shards)})
         handle.write(manifest.to_json())
-        settle(handle, path)
+        close_durably(handle, path)
         shutil.rmtree(self.folder / "work")
         for inside in (*(p for p in self.folder.iterdir() if p.is_dir()), self.folder):
             _sync(inside)
@@ -179,7 +179,7 @@ class Store:
         path = self.folder / "duplicates" / f"part-{number:05d}.parquet.tmp"
         handle = create(path)
         pq.write_table(pa.table({"duplicate": copied}, schema=DUPLICATES), handle, compression="zstd")
-        final = settle(handle, path)
+        final = close_durably(handle, path)
         return Shard(path=f"duplicates/{final.name}", rows=len(copied), digest=file_digest(final))
 
 

@@ -39,7 +39,7 @@ def pooled(
                     yield done.pop(rest.pop(0).number)
         except BrokenProcessPool:
             if turn == _TRIES - 1:
-                raise lost(rest[0]) from None
+                raise lost_process(rest[0]) from None
         else:
             return
 
@@ -59,7 +59,7 @@ def handed_over(path: Path) -> Any:
         return pickle.load(handle)
 
 
-def lost(piece: Piece) -> LostProcess:
+def lost_process(piece: Piece) -> LostProcess:
     where = f"part {piece.number}" if piece.stretch is None else f"part {piece.number} (from {piece.stretch.start})"
     return LostProcess(
         f"worker processes died {_TRIES} times, the last time at {where}; most likely memory ran out: use fewer workers. "

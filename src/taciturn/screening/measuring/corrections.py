@@ -15,7 +15,7 @@ from pathlib import Path
 from taciturn.errors import DataError, MismatchError, UsageError
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import LabelSpan, Line, Population, read, write
-from taciturn.screening.measuring.sample import draw, known
+from taciturn.screening.measuring.sample import draw, read_population
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.corrections import Corrections
@@ -38,7 +38,7 @@ def export(
         raise MismatchError("this is not the policy the corpus was screened with; give the same names and files (-p)")
     lines = draw(screened, n, part=part, seed=seed)
     wanted = {line.id for line in lines}
-    redacted = {record.id: record.redacted for record in known(screened) if record.id in wanted}
+    redacted = {record.id: record.redacted for record in read_population(screened) if record.id in wanted}
     salt = secrets.token_hex(16)
     found = pi.find([line.text for line in lines])
     return [
@@ -76,7 +76,7 @@ def compare(screened: ScreenedCorpus, pi: Policy, lines: Sequence[Line]) -> Corr
     done = {line.id: line for line in lines if line.label_status == "done"}
     if not done:
         raise DataError('no line of the corrections has "label_status": "done"; set it on each line that was looked at')
-    originals = {record.id: record.original for record in known(screened) if record.id in done}
+    originals = {record.id: record.original for record in read_population(screened) if record.id in done}
     for line in done.values():
         if line.id not in originals:
             raise MismatchError(f"record '{line.id}' is not in this screened corpus; name the folder it came from")

@@ -9,7 +9,7 @@ from taciturn.errors import DataError, MismatchError
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import Line
 from taciturn.screening.measuring.evaluate import TOKEN
-from taciturn.screening.measuring.sample import Known, known
+from taciturn.screening.measuring.sample import Known, read_population
 from taciturn.screening.policies.base import Finder, Policy
 from taciturn.screening.policies.derived import Missing
 from taciturn.screening.rows import Local, Outcome, Row
@@ -41,7 +41,7 @@ UNSURE = "unsure"
 """The kind of a secret that may be none: it counts only where it is missed, as one that is found would dilute the misses."""
 
 
-def judge(
+def judge_records(
     lines: Iterable[Line],
     screened: ScreenedCorpus,
     pi: Policy,
@@ -82,7 +82,7 @@ def judge(
 def lookup(lines: Sequence[Line], screened: ScreenedCorpus) -> dict[str, Known]:
     """The records of the lines. Raises MismatchError if one is not in this corpus as it was sampled."""
     wanted = {line.id for line in lines}
-    found = {record.id: record for record in known(screened) if record.id in wanted}
+    found = {record.id: record for record in read_population(screened) if record.id in wanted}
     for line in lines:
         if line.id not in found:
             raise MismatchError(

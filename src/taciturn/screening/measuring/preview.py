@@ -11,7 +11,7 @@ from typing import Literal, TypeVar
 
 from taciturn.errors import DataError
 from taciturn.screening.corpus.screened import ScreenedCorpus
-from taciturn.screening.measuring.sample import known
+from taciturn.screening.measuring.sample import read_population
 from taciturn.screening.partition import RecordPart
 from taciturn.screening.policies.base import Policy
 from taciturn.screening.redact import ADJACENT, Interval, maximal
@@ -81,7 +81,7 @@ def of_corpus(corpus: Corpus, unit: Unit | None = None, max_bad: int = 0) -> Ite
 
 def of_screened(screened: ScreenedCorpus) -> Iterator[Record]:
     """The records of a screened corpus, untouched."""
-    for record in known(screened):
+    for record in read_population(screened):
         yield Record(record.id, record.id, 0, len(record.original), record.original)
 
 
@@ -99,7 +99,7 @@ def chosen(
 def _of_part(records: Iterable[Record], pi: Policy, conservative: Policy, show: Show) -> Iterator[Shown]:
     rest = iter(records)
     while batch := list(islice(rest, _BATCH)):
-        yield from (record for record in shown(batch, pi, conservative) if show in ("all", record.part))
+        yield from (record for record in preview_records(batch, pi, conservative) if show in ("all", record.part))
 
 
 def _reservoir(items: Iterable[T], n: int, seed: int) -> list[T]:
@@ -112,7 +112,7 @@ def _reservoir(items: Iterable[T], n: int, seed: int) -> list[T]:
     return [item for _, item in sorted(kept.values(), key=lambda entry: entry[0])]
 
 
-def shown(records: Sequence[Record], pi: Policy, conservative: Policy) -> list[Shown]:
+def preview_records(records: Sequence[Record], pi: Policy, conservative: Policy) -> list[Shown]:
     """Records under two policies."""
     local = Local.of(pi, conservative, skeletons=False)
     rows = local.rows(records)

@@ -44,7 +44,7 @@ class Known:
     skeleton: str | None = field(repr=False, default=None)
 
 
-def known(screened: ScreenedCorpus) -> Iterator[Known]:
+def read_population(screened: ScreenedCorpus) -> Iterator[Known]:
     """Every record, in corpus order, one batch of originals in memory at a time. Raises DataError without originals."""
     columns = [screened.table[name] for name in ("id", "part", "redacted", "skeleton")]
     at = 0
@@ -94,7 +94,7 @@ def draw(
     seed = secrets.randbits(53) if seed is None else seed
     coins = random.Random(seed)
     strata: dict[str, list[int]] = {}
-    for at, record in enumerate(known(screened)):
+    for at, record in enumerate(read_population(screened)):
         if part in ("all", record.part):
             strata.setdefault(SIMPLE if by == SIMPLE else stratum(record), []).append(at)
     if not strata:
@@ -116,7 +116,7 @@ def draw(
             seed=seed,
             text_digest=digest(record.original),
         )
-        for at, record in enumerate(known(screened))
+        for at, record in enumerate(read_population(screened))
         if at in chosen
     ]
     coins.shuffle(lines)

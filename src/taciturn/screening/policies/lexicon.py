@@ -88,7 +88,7 @@ def _bare(word: str) -> str:
     return unicodedata.normalize("NFC", apart).translate(_BARE)
 
 
-def places(text: str) -> list[tuple[int, int]]:
+def word_positions(text: str) -> list[tuple[int, int]]:
     """Where the words of ``Matching.words`` stand."""
     return [m.span() for m in (_ASCII_WORD if text.isascii() else _word()).finditer(text)]
 
@@ -123,7 +123,7 @@ def key(value: str, matching: Matching) -> Key | None:
 def _ends(plain: str) -> tuple[int, int]:
     if plain[0].isalnum() and plain[-1].isalnum():
         return 0, len(plain)
-    spots = places(plain)
+    spots = word_positions(plain)
     return spots[0][0], spots[-1][1]
 
 
@@ -196,7 +196,7 @@ class Lexicon:
                 key = words[i] if length == 1 else " ".join(words[i : i + length])
                 if folded and key not in values:
                     continue
-                spots = spots or places(text)
+                spots = spots or word_positions(text)
                 start, end = spots[i][0], spots[i + length - 1][1]
                 key = key if folded else text[start:end]
                 gaps = pairwise(spots[i : i + length])

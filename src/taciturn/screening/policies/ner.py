@@ -69,7 +69,7 @@ class SpacyLevel:
         contextual = self.level.endswith("contextual")
         dropped = NEVER | LEMMAS if contextual else NEVER | LEMMAS | GRAMMAR
         reader = _Reader(self.name, frozenset(self.labels), contextual, self.level == "high-contextual")
-        found = pipelines.read(pipelines.loaded(self.pipeline, dropped), texts, reader)
+        found = pipelines.analyse(pipelines.loaded(self.pipeline, dropped), texts, reader)
         return [Detection(status="error") if spans is None else Detection(spans) if spans else CLEAN for spans in found]
 
 

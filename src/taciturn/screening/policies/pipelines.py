@@ -137,7 +137,7 @@ def lemma_pipes(nlp: Any) -> list[str]:
     return [name for name, kind in kinds.items() if kind in late] if set(kinds.values()) <= _KINDS else []
 
 
-def read(nlp: Any, texts: Sequence[str], reader: Callable[[Any], Answer]) -> list[Answer | None]:
+def analyse(nlp: Any, texts: Sequence[str], reader: Callable[[Any], Answer]) -> list[Answer | None]:
     """What ``reader`` makes of the analysis of each text; None for a text with a lone surrogate, at which spaCy raises.
 
     Names come before grammar: spaCy lets no entity cross a sentence border that a parser has set, so the names found would

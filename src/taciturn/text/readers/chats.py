@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from taciturn.text.chat import head, problem
+from taciturn.text.chat import head, message_problem
 from taciturn.text.readers.fields import gold_spans, kind, lookup, text_of
 from taciturn.text.readers.items import CHATS, TURN_SPEAKER, TURN_TEXT, BadRecord, MissingField, ReadOptions
 from taciturn.text.spans import Span
@@ -50,7 +50,7 @@ def conversation(value: Mapping[str, Any], options: ReadOptions) -> tuple[str, t
     at = 0
     blank = True
     for number, (role, content, spans) in enumerate(found, 1):
-        if wrong := problem(role, content):
+        if wrong := message_problem(role, content):
             raise BadRecord(f"message {number} {wrong}")
         parts += (head(role), content)
         at += len(head(role))

@@ -17,7 +17,7 @@ from taciturn.text.readers.detect import format_of, is_dataset
 from taciturn.text.readers.documents import checked, document
 from taciturn.text.readers.files import digest, plain_name
 from taciturn.text.readers.items import BadRecord, Blank, MissingField, Quarantined, ReadOptions, Row
-from taciturn.text.readers.pieces import Piece, Stretch, grouped, lined, numbered, piece_size
+from taciturn.text.readers.pieces import Piece, Stretch, grouped, line_stretches, numbered, piece_size
 from taciturn.text.readers.tally import Ids, Tally
 
 MEMORY = "memory"
@@ -120,7 +120,7 @@ class Corpus:
             kind = format_of(path, name, self.options)
             stretches: list[Stretch] = []
             if kind in ("lines", "jsonl"):
-                stretches, digests[name] = lined(path, name, size)
+                stretches, digests[name] = line_stretches(path, name, size)
                 found += [(number, stretch, stretch.end - stretch.start) for stretch in stretches]
             else:
                 digests |= _digests(path, name)

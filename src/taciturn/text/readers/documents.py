@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from taciturn.text.chat import FIRST, SECOND, head, problem, structured
+from taciturn.text.chat import FIRST, SECOND, head, message_problem, structured
 from taciturn.text.document import Document, Turn
 from taciturn.text.readers.chats import conversation
 from taciturn.text.readers.fields import gold_spans, kind, lookup, name_of, text_in, text_of
@@ -85,7 +85,7 @@ def _pair(value: Mapping[str, Any], second: str, options: ReadOptions) -> tuple[
     if not "".join(texts).strip():
         return None
     for field, text in zip((options.text, second), texts, strict=True):
-        if wrong := problem(FIRST, text):
+        if wrong := message_problem(FIRST, text):
             raise BadRecord(f"field '{field}' {wrong}")
     shift = len(head(FIRST))
     spans = lookup(value, options.spans)[1]

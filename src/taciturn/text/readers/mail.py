@@ -83,7 +83,7 @@ class _Headers:
     def _decoded(self, raw: str) -> str:
         """RFC 2047 words and plain bytes (RFC 6532: UTF-8) as text."""
         plain = self._text(raw.encode("ascii", "surrogateescape"), None)
-        return _BREAKS.sub(" ", words(_BREAKS.sub(" ", plain).strip(), self._text))
+        return _BREAKS.sub(" ", decoded_words(_BREAKS.sub(" ", plain).strip(), self._text))
 
     def _text(self, data: bytes, charset: str | None) -> str:
         text, private = decoded(data, charset, "a header", self.options.encoding_errors)
@@ -91,12 +91,12 @@ class _Headers:
         return text
 
 
-def words(content: str, text: Callable[[bytes, str], str]) -> str:
+def decoded_words(content: str, text: Callable[[bytes, str], str]) -> str:
     """Encoded words (RFC 2047) as text; what is none stays as it is.
 
     Neighbours in one charset are decoded together: programs cut words inside characters.
 
-    >>> words("=?utf-8?q?caf=C3?= =?UTF-8?B?qQ==?= at =?x?b?!?=", lambda data, charset: data.decode(charset))
+    >>> decoded_words("=?utf-8?q?caf=C3?= =?UTF-8?B?qQ==?= at =?x?b?!?=", lambda data, charset: data.decode(charset))
     'café at =?x?b?!?='
     """
     parts: list[str] = []

@@ -38,7 +38,7 @@ class Piece:
     size: int
 
 
-def lined(path: Path, name: str, size: int) -> tuple[list[Stretch], str]:
+def line_stretches(path: Path, name: str, size: int) -> tuple[list[Stretch], str]:
     """Stretches of about ``size`` bytes that end at line ends, and the file's SHA-256, in one pass.
 
     A packed file gives no stretch.

@@ -165,7 +165,7 @@ def release_sums(model: nn.Module, sums: Sums, extra: Sequence[Tensor], noise: N
     from torch.distributed.tensor import DTensor
 
     shards = [sums.shard(name) for name in named.values()]
-    starts = [place for place, _ in places(named, world)]
+    starts = [place for place, _ in shard_places(named, world)]
     end = sum(p.numel() for p in named)
     for tensor in extra:
         dist.reduce(tensor, 0)
@@ -181,7 +181,7 @@ def release_sums(model: nn.Module, sums: Sums, extra: Sequence[Tensor], noise: N
         )
 
 
-def places(parameters: Mapping[nn.Parameter, str], world: World) -> Iterator[tuple[int, int]]:
+def shard_places(parameters: Mapping[nn.Parameter, str], world: World) -> Iterator[tuple[int, int]]:
     """(place of this process's first entry in the parameters laid end to end, number of its entries) of each."""
     at = 0
     for p in parameters:

@@ -127,7 +127,7 @@ def save(folder: Path, plan_key: str, position: Position, state: State, keep: in
     return final
 
 
-def times(steps: int, minutes: float, total: int) -> Callable[[int], bool]:
+def is_due(steps: int, minutes: float, total: int) -> Callable[[int], bool]:
     """Whether a checkpoint is due after so many updates: every ``steps``, after ``minutes`` without one, and at the end."""
     saved = time.monotonic()
 

@@ -17,7 +17,7 @@ from taciturn.training.units.row_groups import Ints, Mentions, Units
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class DeletionQuantiles:
     """k over all user–entity pairs: half of them delete at most ``median`` units, 95 % at most ``p95``, each one at most
     ``largest``. pairs: how many there are.
     """
@@ -55,12 +55,12 @@ def deletions(units: Units) -> Ints:
     return found[: int(np.flatnonzero(found).max(initial=0)) + 1]
 
 
-def standing(units: Units) -> Standing:
+def deletion_quantiles(units: Units) -> DeletionQuantiles:
     """Median, 95 % and largest k of a corpus's units, after any cap."""
     found = deletions(units)
     upto = np.cumsum(found)
     median, p95 = (int(np.searchsorted(100 * upto, percent * upto[-1])) for percent in (50, 95))
-    return Standing(median, p95, len(found) - 1, int(upto[-1]))
+    return DeletionQuantiles(median, p95, len(found) - 1, int(upto[-1]))
 
 
 def covered(found: Ints, k: int) -> float:
@@ -80,7 +80,7 @@ class Reach:
     units_per_user_entity: int
 
 
-def reach(units: Units) -> Reach:
+def deletion_bounds(units: Units) -> Reach:
     """M, K and L of a corpus's units, after any cap."""
     m, first = mentions_of(units), first_rows(units)
     unit, entity = incidence(units)

@@ -36,7 +36,7 @@ def mentions(users: Sequence[str | None], entities: Sequence[Iterable[str]]) -> 
     """
     if len(users) != len(entities):
         raise UsageError(f"entities: expected one list for each of {len(users)} rows, found {len(entities)}")
-    if unnamed(users) == len(users):
+    if rows_without_user(users) == len(users):
         raise DataError(
             f"users: none of the {len(users)} records names its user, and privacy of a user needs to know whose each record "
             "is; screen again with --user FIELD, the field that says it"
@@ -53,7 +53,7 @@ def mentions(users: Sequence[str | None], entities: Sequence[Iterable[str]]) -> 
     return Mentions(np.array(owner, np.int64), flat, offsets, detected, total)
 
 
-def unnamed(users: Sequence[str | None]) -> int:
+def rows_without_user(users: Sequence[str | None]) -> int:
     """How many rows say no user: each is protected as if a person had written nothing else."""
     return sum(not user for user in users)
 
