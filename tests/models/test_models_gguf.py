@@ -18,12 +18,13 @@ from taciturn.models.hf import export, load_adapted, load_exported, load_model
 from taciturn.models.lora import Lora
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.tokens import byte_tokenizer, encode_all, load_tokenizer, mask_id
+from taciturn.training.passes import Work
 from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import ClipNoise, Poisson
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.schedules import Optimiser
-from taciturn.training.updates.gradients import Work, private_gradient
+from taciturn.training.updates.clip_noise import private_gradient
 
 gguf = pytest.importorskip("gguf", reason="GGUF files come with the extra taciturn[gguf]")
 pytest.importorskip("accelerate", reason="GGUF files come with the extra taciturn[gguf]")
@@ -101,7 +102,9 @@ def step(model: Any, tokenizer: Any) -> None:
     tokens = encode_all(tokenizer, TEXTS)
     phase = Phase("private", ("private",), 2, Poisson(1.0), ClipNoise(1.0, 1e-3), 1, Optimiser("sgd", 0.5))
     rows = np.arange(len(tokens))
-    private_gradient(model, tokens, rows, mask_id(tokenizer), Work(), Step(0, phase, 0, 0), SecretSource(1), 1.0)
+    private_gradient(
+        model, tokens, rows, mask_id(tokenizer), Work(), phase.rule, Step(0, phase, 0, 0), SecretSource(1), 1.0
+    )
     trained = [p for p in model.parameters() if p.requires_grad]
     with torch.no_grad():
         for p in trained:

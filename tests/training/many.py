@@ -30,10 +30,11 @@ from taciturn.training import engine
 from taciturn.training.distributed.fsdp import gathered, is_cut, shard
 from taciturn.training.distributed.processes import ALONE, World, joined
 from taciturn.training.engine import Options
+from taciturn.training.passes import Work
 from taciturn.training.plan import Plan, Step
 from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.schedules import Optimiser
-from taciturn.training.updates.gradients import Work, private_gradient
+from taciturn.training.updates.clip_noise import private_gradient
 
 GENTLE = Optimiser("adamw", 3e-4)
 """A rate at which one step of the grid that noised sums are rounded to moves no weight by 1e-6."""
@@ -147,7 +148,7 @@ def noise(world: World, cut: bool) -> dict[str, torch.Tensor]:
         world = shard(m, world)
     phase = private(0.2, sigma=2.0, clip=0.5)
     rows, secret = np.full(5, len(DATA) - 1), SecretSource(None)  # the last record is only <MASK>
-    private_gradient(m, DATA, rows, mask_id(TOKENIZER), Work(), Step(0, phase, 0, 0), secret, 0.5, world)
+    private_gradient(m, DATA, rows, mask_id(TOKENIZER), Work(), phase.rule, Step(0, phase, 0, 0), secret, 0.5, world)
     released: dict[str, torch.Tensor] = gathered({name: p.grad for name, p in m.named_parameters()}, True)
     return released
 

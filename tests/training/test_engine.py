@@ -18,6 +18,7 @@ from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.text.document import MASK
 from taciturn.training.engine import Options, fit
+from taciturn.training.passes import Work
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.phase_terms import ClipNoise, Plain, Poisson, Shuffle
 from taciturn.training.plan import Step
@@ -25,14 +26,23 @@ from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.randomness.sampling import draw
 from taciturn.training.state import metrics
 from taciturn.training.state.metrics import Clock, Progress
-from taciturn.training.updates.gradients import Work, plain_gradient, private_gradient
+from taciturn.training.updates.clip_noise import private_gradient
+from taciturn.training.updates.plain import plain_gradient
 
 
 def released(phase: Phase, rows: list[int], budget: int = 10_000, step: int = 0, seed: int | None = 3) -> torch.Tensor:
     m = model().eval()
     at = Step(step, phase, 0, 0)
     private_gradient(
-        m, DATA, np.array(rows, int), mask_id(TOKENIZER), Work(budget), at, SecretSource(seed), phase.rule.clip
+        m,
+        DATA,
+        np.array(rows, int),
+        mask_id(TOKENIZER),
+        Work(budget),
+        phase.rule,
+        at,
+        SecretSource(seed),
+        phase.rule.clip,
     )
     return torch.cat([p.grad.flatten() for p in m.parameters()])
 
@@ -134,7 +144,9 @@ def test_mask_only_records_move_nothing_but_count() -> None:
     m = model(1)
     before = weights(m).clone()
     secret = SecretSource(1)
-    private_gradient(m, only, np.arange(5), mask_id(TOKENIZER), Work(99), Step(0, p.phases[0], 0, 0), secret, 0.5)
+    private_gradient(
+        m, only, np.arange(5), mask_id(TOKENIZER), Work(99), p.phases[0].rule, Step(0, p.phases[0], 0, 0), secret, 0.5
+    )
     grads = torch.cat([q.grad.flatten() for q in m.parameters()])
     assert float(grads.abs().max()) < 1e-8
     assert torch.equal(before, weights(m))

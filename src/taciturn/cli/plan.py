@@ -107,7 +107,6 @@ def show_plan(made: Any) -> None:
     """Print a plan as a table, with what it costs."""
     from taciturn.cli.show import number, out, table
     from taciturn.mechanisms.cost import cost_lines
-    from taciturn.training.phase_terms import LocalUpdates
 
     rows = []
     for phase in made.phases:
@@ -127,7 +126,7 @@ def show_plan(made: Any) -> None:
         )
     columns = ("phase", "reads", "records", "steps", "rate q", "noise σ", "clip C", "optimiser")
     out.print(table(f"{made.mechanism} on {made.model.name}", columns, rows))
-    if any(phase.private and not isinstance(phase.rule, LocalUpdates) for phase in made.phases):
+    if any(phase.private and not phase.rule.dropout for phase in made.phases):
         out.print("steps with noise run without dropout of any form, whatever the model's own settings are")
     for line in cost_lines(made):
         out.print(line)

@@ -16,7 +16,6 @@ from taciturn.text.document import MASK, Record
 from taciturn.text.readers import read
 from taciturn.text.segment import split
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Plan
 from taciturn.training.units.grouping import mentions
 from taciturn.training.units.row_groups import Mentions, Units, of_lists
@@ -100,7 +99,7 @@ def encoded(tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, 
     from taciturn.models.sensitive import encode_sensitive
     from taciturn.models.tasks import encode_task
 
-    if isinstance(phase.rule, SelectiveState):
+    if phase.rule.sensitive:
         known: Any = screened.originals["stable"].to_pylist()
         stable = [list(zip(flat[::2], flat[1::2], strict=True)) for flat in known]
         found = encode_sensitive(tokenizer, screened.texts("original"), screened.texts("redacted"), stable, limit)
@@ -115,7 +114,7 @@ def without_targets(phase: Phase, screened: ScreenedCorpus, tokens: Any, mask: i
 
     Raises DataError where no record has anything: the steps would be noise alone, or nothing at all.
     """
-    parts: Sequence[Part] = ("original",) if isinstance(phase.rule, SelectiveState) else phase.reads
+    parts: Sequence[Part] = ("original",) if phase.rule.sensitive else phase.reads
     texts = _some(phase, [text for part in parts for text in screened.texts(part)])
     without = tokens.aimless(mask)
     if len(without) and without.all():

@@ -16,7 +16,6 @@ from taciturn.privacy.accounting.tradeoff import TradeOff
 from taciturn.privacy.guarantees.claims import cost
 from taciturn.privacy.guarantees.claims import epsilon_spent as spent_by
 from taciturn.privacy.guarantees.guarantee import round_up
-from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Plan
 
 NONE: Mapping[Event, int] = MappingProxyType({})
@@ -38,7 +37,7 @@ def cost_lines(plan: Plan) -> list[str]:
         return signal_warnings(plan)
     private = [phase for phase in plan.phases if phase.private]
     unit: str = private[0].unit if private else "record"
-    if any(isinstance(phase.rule, SelectiveState) for phase in private) or plan.free:
+    if any(phase.rule.sensitive for phase in private) or plan.free:
         unit = "detected"
     lines = []
     for relation, what in _CHANGES[unit]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 from math import sqrt
 
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Plan
 
 SATURATED = 2.0
@@ -45,7 +44,7 @@ def ratio(phase: Phase) -> float:
 
 
 def _doubt(phase: Phase, steps: int) -> str:
-    if not phase.private or isinstance(phase.rule, SelectiveState) or not steps:
+    if not phase.private or phase.rule.sensitive or not steps:
         return ""
     step, units = ratio(phase), _NAMES[phase.unit]
     if step < 1:

@@ -123,7 +123,7 @@ def screen(
         work = job(store.secret, cleaned)
         old = {p.number: found for p in pieces if (found := recall(store.folder, p.number))}
         todo = [p for p in pieces if p.number not in old]
-        new = choose.run(engine, workers, work, todo, store.folder, keep_originals, watch.heard)
+        new = choose.run(engine, workers, work, todo, store.folder, keep_originals, watch.progress)
         finished = []
         for piece in pieces:
             each = old[piece.number] if piece.number in old else next(new)
@@ -148,7 +148,7 @@ def _in_memory(
     tables: dict[str, list[pa.Table]] = {"records": [], "originals": []}
     for piece in pieces:
         sink = Sink(None, piece.number, originals)
-        done.append(job.screen(piece, sink, watch.heard))
+        done.append(job.screen(piece, sink, watch.progress))
         watch.saw(done[-1], job, sink.ids.getvalue())  # type: ignore[attr-defined]  # in memory these are BytesIO
         entries.append(sink.entries.getvalue())  # type: ignore[attr-defined]
         for kind, parts in sink.tables.items():
@@ -176,7 +176,7 @@ class _Watch:
         self._total, self._begun = sum(p.size for p in pieces), time.monotonic()
         self._records = self._whole = self._within = self._resumed = self._resumed_records = 0
 
-    def heard(self, records: int, characters: int) -> None:
+    def progress(self, records: int, characters: int) -> None:
         """Progress inside a piece."""
         self._records += records
         self._within += characters

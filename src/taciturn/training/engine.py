@@ -24,9 +24,8 @@ from taciturn.training.check import require_isolation
 from taciturn.training.distributed.fsdp import shard
 from taciturn.training.distributed.processes import ALONE, World, answering
 from taciturn.training.passes import Work
-from taciturn.training.phase_terms import Residual, SelectiveState
 from taciturn.training.plan import Plan, Step
-from taciturn.training.randomness.sampling import chosen, draw, residual_batch
+from taciturn.training.randomness.sampling import chosen, draw
 from taciturn.training.state import checkpoint
 from taciturn.training.state.checkpoint import Position, State, room_on_disk
 from taciturn.training.state.interrupt import interruptible
@@ -34,9 +33,10 @@ from taciturn.training.state.metrics import Clock, Metrics, Progress
 from taciturn.training.state.noise_key import environment
 from taciturn.training.state.releases import Releases
 from taciturn.training.state.stuck_tensors import fingerprint, to_watch, watched
-from taciturn.training.step import model_input, never_filled, noised
+from taciturn.training.step import take
 from taciturn.training.units.row_groups import Units
-from taciturn.training.updates.gradients import add_mean_gradient, plain_gradient
+from taciturn.training.updates.plain import never_filled
+from taciturn.training.updates.release import Context
 
 logger = logging.getLogger("taciturn")
 
@@ -98,7 +98,7 @@ def fit(
         Work(options.token_budget, autocast_type(plan.model.dtype), again=world.mesh is None) for _ in range(2)
     )
     initial = deepcopy(model).eval() if any(p.fill and p.fill.source == "initial" for p in plan.phases) else model
-    state, never = State.begin(plan, model, plain, clipped), never_filled(tokenizer, model)
+    state = State.begin(plan, model, plain, clipped)
     at = _position(plan, state, out, resume, world)
     rates = {phase.name: optim.schedule(phase.optimiser, plan.steps_of(phase)) for phase in plan.phases}
     still = {phase.name: to_watch(model) for phase in plan.phases}
@@ -113,25 +113,13 @@ def fit(
         Releases(out, plan, at, resume, here, world, begun) as releases,
         Metrics(out, at, options.tensorboard) if world.leads else nullcontext() as metrics,
     ):
-        clock = Clock(plan, at.steps)
+        clock, never = Clock(plan, at.steps), never_filled(tokenizer, model)
         for step in releases.steps(plan.unroll(at.steps), state):
             phase, tokens = step.phase, data[step.phase.name].at(step.number)
             world.seed(plan.seeds.model, step.number)
-            secret = releases.secret
-            drawn = world.agree(draw(step, plan.seeds.data, secret))
-            if phase.private:
-                loss = seen = None
-                batch = chosen(phase, drawn, units.get(phase.name))
-                noised(state, tokens, batch, mask, clipped, step, secret, plan.seeds.model, world)
-                if isinstance(phase.rule, Residual):
-                    rows = residual_batch(step, phase.rule, len(tokens), plan.seeds.data)
-                    ALONE.seed(plan.seeds.model, step.number)  # every process takes all of these rows
-                    add_mean_gradient(model, tokens, rows, mask, plain)
-            else:
-                filler = initial if phase.fill and phase.fill.source == "initial" else model
-                tokens, rows = model_input(phase, filler, tokens, drawn, mask, (plan.seeds.data, 1, step.number), never)
-                seen = int(tokens.sizes(rows).sum())
-                loss = plain_gradient(model, tokens, rows, mask, plain, world)
+            run = Context(mask, initial, never, plain, clipped, releases.secret, plan.seeds, world)
+            drawn = chosen(phase, world.agree(draw(step, plan.seeds.data, run.secret)), units.get(phase.name))
+            shown = take(step, state, tokens, drawn, run)
             if not releases.note(step, state):
                 continue
             _update(state, step, rates[phase.name](step.in_phase), still[phase.name], world)
@@ -140,12 +128,12 @@ def fit(
             done = step.number + 1
             utility = _utility(state, options.valid, world) if done in marks else None
             if metrics is not None:
-                clock.tick(step, seen)
+                clock.tick(step, shown and shown.tokens)
                 progress = Progress(
                     step,
                     plan.total_steps,
-                    loss,
-                    seen,
+                    shown and shown.loss,
+                    shown and shown.tokens,
                     clock.seconds,
                     utility,
                     spent(done, releases.lost),
@@ -184,7 +172,7 @@ def _check_data(plan: Plan, data: Mapping[str, Tokens], units: Mapping[str, Unit
                 "batches; a loader of its own would draw them at a rate the accountant does not know, and the stated ε "
                 "would not hold"
             )
-        if isinstance(phase.rule, SelectiveState) and tokens.sensitive is None:
+        if phase.rule.sensitive and tokens.sensitive is None:
             raise UsageError(
                 f"phase {phase.name!r}: its rule noises sensitive tokens, and its records do not say which those are"
             )

@@ -1,11 +1,67 @@
-"""The terms a phase is written in: how it draws, what it does with what it drew, and what it shows the model."""
+"""The terms a phase is written in: how it draws, what it does with what it drew, and what it shows the model.
+
+A term is data, and says what it costs: a rule asks the sampler that it stands beside for the event of a step with its noise,
+so no phase can be put together whose noise or rate is another than what is accounted for. How a rule is carried out, with
+torch, is in its file of taciturn/training/updates.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from math import prod
+from typing import Any, ClassVar, Literal, Protocol
 
 from taciturn.errors import UsageError
+from taciturn.privacy.accounting.events import (
+    Event,
+    KindsGaussian,
+    NonPrivate,
+    Part,
+    PoissonGaussian,
+    SelectiveGaussian,
+    TwoLevelGaussian,
+)
+
+Unit = Literal["record", "user", "user-entity", "residual"]
+"""What is drawn and clipped as one: a record; all of a user's records; a user's records about one set of entities; a
+private record beside its skeleton."""
+
+
+class Sampler(Protocol):
+    """How a step draws. Only the samplers of this module can be accounted for, so only they are taken."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def divisor(self, records: int) -> float:
+        """What the units of a step weigh on average, one each by default: the constant that a noised sum is divided by."""
+
+    def gaussian(self, noise_multiplier: float) -> Event:
+        """A step that draws like this, clips, sums and adds so much noise. Raises UsageError where it has no accounting."""
+
+
+class Rule(Protocol):
+    """What a step does with what it drew. clip: C, zero in a plain step. noise_multiplier: σ in units of ``clip``, likewise.
+
+    units: the kinds of units it can take. sensitive: whether its records come with flags of sensitive tokens; what it
+    protects is then what the policy detects. dropout: whether dropout may run within its steps.
+    """
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def clip(self) -> float: ...
+    @property
+    def noise_multiplier(self) -> float: ...
+    @property
+    def units(self) -> Sequence[Unit]: ...
+    @property
+    def sensitive(self) -> bool: ...
+    @property
+    def dropout(self) -> bool: ...
+
+    def event(self, sampler: Sampler, reads: Sequence[Part]) -> Event:
+        """What one step costs. Raises UsageError for a sampler beside which it has no accounting."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,12 +70,27 @@ class Shuffle:
 
     batch_size: int
 
+    def divisor(self, records: int) -> float:  # noqa: ARG002
+        return float(self.batch_size)
+
+    def gaussian(self, noise_multiplier: float) -> Event:  # noqa: ARG002
+        raise UsageError(
+            "clipped and noised steps need Poisson sampling, got Shuffle. Amplification by sampling, and with it ε, holds "
+            "for records drawn independently; shuffled batches have another, larger cost that is not accounted for here"
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Poisson:
     """Each record joins each step independently with probability ``rate``; a step may be empty, and still is one."""
 
     rate: float
+
+    def divisor(self, records: int) -> float:
+        return self.rate * records
+
+    def gaussian(self, noise_multiplier: float) -> Event:
+        return PoissonGaussian(self.rate, noise_multiplier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +101,12 @@ class PoissonKinds:
     rates: tuple[float, ...]
     counts: tuple[int, ...]
     weights: tuple[float, ...] = (1.0, 1.0)
+
+    def divisor(self, records: int) -> float:  # noqa: ARG002
+        return sum(map(prod, zip(self.rates, self.counts, self.weights, strict=True)))
+
+    def gaussian(self, noise_multiplier: float) -> Event:
+        return KindsGaussian(self.rates, noise_multiplier)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,10 +126,34 @@ class UserEntity:
     expected: float
     limits: tuple[int, int, int] | None = None
 
+    @property
+    def rates(self) -> tuple[float, float, float]:
+        return self.user_rate, self.entity_rate, self.extended_rate
+
+    def divisor(self, records: int) -> float:  # noqa: ARG002
+        return self.expected
+
+    def gaussian(self, noise_multiplier: float) -> Event:
+        if self.limits is None:
+            return PoissonGaussian(self.user_rate, noise_multiplier)  # entity coins only shrink what a user adds
+        rate = max(self.entity_rate, self.extended_rate)  # the fewer are drawn, the less a removal changes
+        return TwoLevelGaussian(self.user_rate, rate, *self.limits, noise_multiplier)
+
 
 @dataclass(frozen=True, slots=True)
 class Plain:
     """Mean loss per token, no clipping, no noise."""
+
+    clip: ClassVar[float] = 0.0
+    noise_multiplier: ClassVar[float] = 0.0
+    units: ClassVar[tuple[Unit, ...]] = ("record",)
+    sensitive: ClassVar[bool] = False
+    dropout: ClassVar[bool] = True
+
+    def event(self, sampler: Sampler, reads: Sequence[Part]) -> Event:
+        if not isinstance(sampler, Shuffle):
+            raise UsageError("plain steps take shuffled batches")
+        return NonPrivate(tuple(reads))
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,12 +174,19 @@ class ClipNoise:
     quantile_rate: float = 0.2
     count_noise: float = 10.0
 
+    units: ClassVar[tuple[Unit, ...]] = ("record", "user", "user-entity")
+    sensitive: ClassVar[bool] = False
+    dropout: ClassVar[bool] = False
+
     def __post_init__(self) -> None:
         if self.adapts and self.count_noise <= self.noise_multiplier / 2:
             raise UsageError(
                 f"count_noise {self.count_noise:g} must be above half the noise multiplier {self.noise_multiplier:g}: the "
                 "count alone would cost more than the whole step may"
             )
+
+    def event(self, sampler: Sampler, reads: Sequence[Part]) -> Event:  # noqa: ARG002
+        return sampler.gaussian(self.noise_multiplier)
 
     @property
     def adapts(self) -> bool:
@@ -112,6 +220,15 @@ class SelectiveState:
     state_noise: float
     runs: int
 
+    units: ClassVar[tuple[Unit, ...]] = ("record",)
+    sensitive: ClassVar[bool] = True
+    dropout: ClassVar[bool] = False
+
+    def event(self, sampler: Sampler, reads: Sequence[Part]) -> Event:  # noqa: ARG002
+        if not isinstance(sampler, Poisson):
+            raise UsageError(f"no accounting for sensitive tokens drawn by {type(sampler).__name__}; use Poisson(rate)")
+        return SelectiveGaussian(sampler.rate, self.noise_multiplier, self.state_noise, self.runs)
+
 
 @dataclass(frozen=True, slots=True)
 class Residual:
@@ -121,6 +238,21 @@ class Residual:
 
     noised: ClipNoise
     batch_size: int
+
+    units: ClassVar[tuple[Unit, ...]] = ("residual",)
+    sensitive: ClassVar[bool] = False
+    dropout: ClassVar[bool] = False
+
+    @property
+    def clip(self) -> float:
+        return self.noised.clip
+
+    @property
+    def noise_multiplier(self) -> float:
+        return self.noised.noise_multiplier
+
+    def event(self, sampler: Sampler, reads: Sequence[Part]) -> Event:
+        return self.noised.event(sampler, reads)
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +272,13 @@ class LocalUpdates:
     epochs: int = 1
     caps: tuple[float, float, float] | None = None
 
+    units: ClassVar[tuple[Unit, ...]] = ("user",)
+    sensitive: ClassVar[bool] = False
+    dropout: ClassVar[bool] = True
+
+    def event(self, sampler: Sampler, reads: Sequence[Part]) -> Event:  # noqa: ARG002
+        return sampler.gaussian(self.noise_multiplier)
+
 
 @dataclass(frozen=True, slots=True)
 class Fill:
@@ -150,7 +289,3 @@ class Fill:
     source: Literal["initial", "self"]
     loss: bool = False
     longest: int = 3
-
-
-Rule = Plain | ClipNoise | SelectiveState | Residual | LocalUpdates
-Sampler = Shuffle | Poisson | PoissonKinds | UserEntity

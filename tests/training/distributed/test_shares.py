@@ -21,8 +21,8 @@ from taciturn.training.distributed.all_reduce import pieces
 from taciturn.training.distributed.fsdp import blocks
 from taciturn.training.distributed.processes import ALONE, World, answering, joined
 from taciturn.training.engine import Options
+from taciturn.training.passes import Work
 from taciturn.training.plan import Model
-from taciturn.training.updates.gradients import Work
 
 
 @given(st.lists(st.integers(1, 50), max_size=40), st.integers(1, 6))

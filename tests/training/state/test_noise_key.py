@@ -185,15 +185,16 @@ def test_a_ledger_that_is_missing_shorter_or_another_refuses_at_once(tmp_path: P
 
 def test_passes_are_cut_as_they_were_when_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory ran out before the checkpoint, so the budget there is half of what was asked for."""
-    clipped, budgets = engine.noised, list[int]()
+    real, budgets = engine.take, list[int]()
 
-    def follow(state: Any, *rest: Any) -> None:
-        budgets.append(rest[3].token_budget)
-        if rest[4].number == 1 and not stop:
-            rest[3].token_budget //= 2
-        clipped(state, *rest)
+    def follow(step: Any, state: Any, tokens: Any, drawn: Any, context: Any) -> Any:
+        if step.phase.private:
+            budgets.append(context.clipped.token_budget)
+            if step.number == 1 and not stop:
+                context.clipped.token_budget //= 2
+        return real(step, state, tokens, drawn, context)
 
-    monkeypatch.setattr(engine, "noised", follow)
+    monkeypatch.setattr(engine, "take", follow)
     p, stop = plan(private(steps=6), repeat=1, noise=None), False
     crash(tmp_path, 5, p)
     stop = True

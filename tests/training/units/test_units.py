@@ -25,12 +25,13 @@ from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import ClipNoise, LocalUpdates, Poisson, PoissonKinds, Residual, UserEntity
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
-from taciturn.training.randomness.sampling import chosen, draw, residual_batch
+from taciturn.training.randomness.sampling import chosen, draw
 from taciturn.training.schedules import Optimiser
 from taciturn.training.units.grouping import by_user, by_user_entity, mentions
 from taciturn.training.units.row_groups import Units, grouped, of_lists
+from taciturn.training.updates.clip_noise import private_gradient
 from taciturn.training.updates.federated import local_gradient
-from taciturn.training.updates.gradients import private_gradient
+from taciturn.training.updates.residual import residual_batch
 
 MASK_ID = mask_id(TOKENIZER)
 TEXT = "the quick brown fox"
@@ -105,25 +106,28 @@ def test_passes_take_every_row_of_every_unit_once(counts: list[int], budget: int
     assert seen == {u: units.of(u).tolist() for u, n in enumerate(counts) if n}
 
 
+RULE = ClipNoise(10.0, 1e-9)
+
+
 def phase(sampler: object, rule: object, records: int, unit: str) -> Phase:
     return Phase("private", ("original",), records, sampler, rule, 3, SGD, unit=unit)  # type: ignore[arg-type]
 
 
 def test_a_noised_step_over_units_divides_by_the_expected_number_and_not_by_the_drawn() -> None:
     m = model().eval()
-    step = Step(0, phase(Poisson(0.5), ClipNoise(10.0, 1e-9), len(SOME), "residual"), 0, 0)
-    private_gradient(m, DATA, SOME.take(np.array([0, 1])), MASK_ID, Work(), step, SecretSource(1), 10.0)
+    step = Step(0, phase(Poisson(0.5), RULE, len(SOME), "user"), 0, 0)
+    private_gradient(m, DATA, SOME.take(np.array([0, 1])), MASK_ID, Work(), RULE, step, SecretSource(1), 10.0)
     found = {n: p.grad.clone() for n, p in m.named_parameters() if p.grad is not None}
     expected, _ = slow(m, SOME.take(np.array([0, 1])), 10.0)
     for name, total in expected.items():
         assert torch.allclose(found[name], total / (0.5 * len(SOME)), rtol=1e-3, atol=1e-6)
-    private_gradient(m, DATA, SOME.take(np.array([], np.int64)), MASK_ID, Work(), step, SecretSource(1), 10.0)
+    private_gradient(m, DATA, SOME.take(np.array([], np.int64)), MASK_ID, Work(), RULE, step, SecretSource(1), 10.0)
     assert all(p.grad is not None for p in m.parameters())  # an empty step is one, noise and all
 
 
 def test_local_updates_are_what_plain_sgd_moves_clipped_and_weighted() -> None:
     m = model().eval()
-    rule = LocalUpdates(0.02, 0.0, lr=0.5, batch_size=3, epochs=2)
+    rule = LocalUpdates(0.02, 1e-12, lr=0.5, batch_size=3, epochs=2)
     users = replace(
         by_user(MENTIONS),
         weights=np.ones(len(MENTIONS), np.float32),
@@ -165,7 +169,7 @@ def test_a_user_with_many_records_learns_from_each_batch_as_much_as_one_with_few
     assert sorted(users.counts.tolist()) == [1, 8]
     assert user_dp.units(screened, user_dp.Config(noise_multiplier=1.0))["private"].weights.max() < 1.01
     data = encode_all(TOKENIZER, [TEXT] * 9)
-    rule, m = LocalUpdates(1e6, 0.0, lr=0.5, batch_size=16, epochs=1), model().eval()
+    rule, m = LocalUpdates(1e6, 1e-18, lr=0.5, batch_size=16, epochs=1), model().eval()
     step = Step(0, phase(Poisson(0.5), rule, 2, "user"), 0, 0)
     moved = []
     for user in range(2):

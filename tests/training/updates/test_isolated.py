@@ -163,7 +163,7 @@ def test_steps_without_noise_do_not_depend_on_private_text(rule: str, model: str
 def test_what_a_user_moves_does_not_depend_on_who_else_was_drawn() -> None:
     """A user's dropout begins at one place of the stream; the last user's share is the difference of two sums."""
     model, tokens = made("lstm"), coded(LONG)
-    rule = LocalUpdates(1e9, 0.0, 0.5, 2)
+    rule = LocalUpdates(1e9, 1e-24, 0.5, 2)
     phase = Phase("private", ("original",), 3, Poisson(0.5), rule, 1, ONCE, unit="user")
     users = of_lists([[(0, 1.0), (1, 1.0)], [(2, 1.0), (3, 1.0), (4, 1.0)], [(5, 1.0), (6, 1.0)]])
 

@@ -32,7 +32,7 @@ from taciturn.training.phase_terms import Poisson, SelectiveState, Shuffle
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.schedules import Optimiser
-from taciturn.training.updates.gradients import plain_gradient
+from taciturn.training.updates.plain import plain_gradient
 from taciturn.training.updates.selective import (
     Runs,
     add_clipped,

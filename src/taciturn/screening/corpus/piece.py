@@ -43,8 +43,8 @@ class Job:
     names: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
     left_out: Mapping[int, frozenset[int]] = field(default_factory=dict)
 
-    def screen(self, piece: Piece, sink: Sink, heard: Callable[[int, int], None] = lambda *_: None) -> Done:
-        """Read, split, redact and sort a piece into ``sink``. heard: called with (records, code points) of each batch."""
+    def screen(self, piece: Piece, sink: Sink, progress: Callable[[int, int], None] = lambda *_: None) -> Done:
+        """Read, split, redact and sort a piece into ``sink``. progress: called with (records, code points) of each batch."""
         local = Local.of(self.pi, self.conservative, self.skeletons)
         done = Done(piece.number)
         with _seldom_collected():
@@ -52,7 +52,7 @@ class Job:
                 rows = local.rows(batch)
                 sink.add(rows)
                 self._note(rows, sink, done)
-                heard(len(rows), sum(len(row.body) for row in rows))
+                progress(len(rows), sum(len(row.body) for row in rows))
         return done
 
     def _note(self, rows: list[Row], sink: Sink, done: Done) -> None:

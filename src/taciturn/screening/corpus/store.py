@@ -39,12 +39,12 @@ class Finished:
 
 
 def screen_piece(
-    job: Job, piece: Piece, folder: Path, originals: bool, heard: Callable[[int, int], None] = lambda *_: None
+    job: Job, piece: Piece, folder: Path, originals: bool, progress: Callable[[int, int], None] = lambda *_: None
 ) -> Finished:
     """Screen a piece into ``folder``; the last file written says that all of them are there. May be repeated."""
     sink = Sink(folder, piece.number, originals)
     try:
-        done = job.screen(piece, sink, heard)
+        done = job.screen(piece, sink, progress)
         finished = Finished(done, tuple(sink.close()))
     except BaseException:
         sink.abandon()

@@ -18,7 +18,7 @@ from taciturn.screening.corpus.sink import create
 from taciturn.screening.corpus.store import Finished, screen_piece
 from taciturn.text.readers.pieces import Piece
 
-Heard = Callable[[int, int], None]
+Progress = Callable[[int, int], None]
 """Told (records, code points) as they are screened."""
 
 _TRIES = 3
@@ -26,14 +26,14 @@ _LOOK = 0.25  # seconds between looks at the workers' counters
 
 
 def pooled(
-    job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, workers: int, heard: Heard
+    job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, workers: int, progress: Progress
 ) -> Iterator[Finished]:
     """The pieces, screened, in their order. Raises LostProcess when a piece loses its worker again and again."""
     done: dict[int, Finished] = {}
     rest = list(pieces)
     for turn in range(_TRIES):
         try:
-            for finished in _pool(job, [p for p in rest if p.number not in done], folder, originals, workers, heard):
+            for finished in _pool(job, [p for p in rest if p.number not in done], folder, originals, workers, progress):
                 done[finished.done.number] = finished
                 while rest and rest[0].number in done:
                     yield done.pop(rest.pop(0).number)
@@ -68,7 +68,7 @@ def lost_process(piece: Piece) -> LostProcess:
 
 
 def _pool(
-    job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, workers: int, heard: Heard
+    job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, workers: int, progress: Progress
 ) -> Iterator[Finished]:
     """Pieces as they are finished. Workers are spawned: a fork of a process with threads may hang."""
     path = hand_over(job, folder)
@@ -83,7 +83,7 @@ def _pool(
                 with counters:
                     now = [counters[0], counters[1]]
                 if now != told:
-                    heard(now[0] - told[0], now[1] - told[1])
+                    progress(now[0] - told[0], now[1] - told[1])
                     told = now
                 for future in ready:
                     yield future.result()
@@ -102,12 +102,12 @@ def _begin(path: Path, folder: Path, originals: bool, counters: Any) -> None:
 
     job: Job = handed_over(path)
 
-    def heard(records: int, characters: int) -> None:
+    def progress(records: int, characters: int) -> None:
         with counters:
             counters[0] += records
             counters[1] += characters
 
-    _worker["screen"] = lambda piece: screen_piece(job, piece, folder, originals, heard)
+    _worker["screen"] = lambda piece: screen_piece(job, piece, folder, originals, progress)
 
 
 def _follow(parent: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 from taciturn.errors import LostProcess, MissingExtra, TaciturnError
 from taciturn.screening.corpus.piece import Job
 from taciturn.screening.corpus.store import Finished, recall, screen_piece
-from taciturn.screening.engines.local import Heard, hand_over, handed_over
+from taciturn.screening.engines.local import Progress, hand_over, handed_over
 from taciturn.text.readers.pieces import Piece
 
 
@@ -38,7 +38,7 @@ class Screener:
 
 
 def distributed(
-    job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, workers: int, heard: Heard
+    job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, workers: int, progress: Progress
 ) -> Iterator[Finished]:
     """The pieces, screened, in their order. Ray does the pieces of a worker that died again, elsewhere; a piece twice done
     is the same files. Uses the Ray that runs, else starts one here with ``workers`` processors for as long as it takes."""
@@ -67,7 +67,7 @@ def distributed(
                 finished = recall(folder, piece.number)
                 if finished is None:
                     raise LostProcess("a piece that Ray finished is not in the output folder: do all nodes share it?")
-                heard(finished.done.rows, piece.size)
+                progress(finished.done.rows, piece.size)
                 yield finished
 
 

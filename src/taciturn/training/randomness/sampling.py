@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from taciturn.errors import DataError
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import Poisson, PoissonKinds, Residual, Shuffle, UserEntity
+from taciturn.training.phase_terms import Poisson, PoissonKinds, Shuffle, UserEntity
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.units.row_groups import Ints, Mentions, Units
@@ -23,14 +23,13 @@ def draw(step: Step, data_seed: int, secret: SecretSource) -> Ints:
     """
     phase = step.phase
     match phase.sampler:
-        case Poisson(rate):
-            return secret.coins(step.number, phase.records, rate)
-        case PoissonKinds(rates, counts):
-            return secret.coins(step.number, counts, rates)
-        case UserEntity(q_u, q_e, q_s, counts):
-            return secret.coins(step.number, counts, (q_u, q_e, q_s))
         case Shuffle(size):
             return shuffled(phase.records, size, step.in_phase, data_seed)
+        case Poisson(rate):
+            return secret.coins(step.number, phase.records, rate)
+        case PoissonKinds() | UserEntity() as kinds:
+            return secret.coins(step.number, kinds.counts, kinds.rates)
+    raise TypeError(f"{type(phase.sampler).__name__} is no sampler")  # Phase lets none in
 
 
 def shuffled(records: int, size: int, step: int, seed: int) -> Ints:
@@ -69,11 +68,3 @@ def _gated(users: Units, drawn: NDArray[np.bool_], mentions: Mentions) -> Units:
     owner = np.repeat(np.arange(len(users)), np.diff(users.offsets))[keep]
     offsets = np.array([0, *accumulate(np.bincount(owner, minlength=len(users)).tolist())], np.int64)
     return Units(users.rows[keep], offsets, (users.weights * of_row)[keep], mentions, users.worth)
-
-
-def residual_batch(step: Step, rule: Residual, rows: int, data_seed: int) -> Ints:
-    """Rows of the skeletons that the noiseless half of a residual step reads, apart from what it draws privately: of all
-    ``rows`` of the data those that come after the private records. All skeletons are among them, copies included, as
-    their multiset must be the same for both neighbours."""
-    skeletons = rows - step.phase.records
-    return step.phase.records + shuffled(skeletons, rule.batch_size, step.in_phase, data_seed)

@@ -25,7 +25,16 @@ from taciturn.training.passes import Work, batch_of, scored
 from taciturn.training.phase_terms import LocalUpdates
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.state.checkpoint import State
 from taciturn.training.units.row_groups import Ints, Units
+from taciturn.training.updates.release import Context
+
+
+def release(step: Step, state: State, tokens: Tokens, drawn: Ints | Units, run: Context) -> None:
+    """The noised sum of what the drawn users' copies moved."""
+    assert isinstance(drawn, Units)
+    model, seed = state.model, run.seeds.model
+    local_gradient(model, tokens, drawn, run.mask, run.clipped, step, run.secret, seed, run.world)
 
 
 def local_gradient(

@@ -32,6 +32,7 @@ from taciturn.errors import UsageError
 from taciturn.models.loss import microbatches
 from taciturn.models.lstm import LSTMForCausalLM
 from taciturn.models.sensitive import Sensitive
+from taciturn.models.tokens import Tokens
 from taciturn.persample.capture import trainable_names
 from taciturn.persample.clip import SAFETY, NotFiniteError
 from taciturn.persample.isolated import isolated
@@ -43,10 +44,21 @@ from taciturn.training.passes import Work
 from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.state.checkpoint import State
+from taciturn.training.units.row_groups import Ints, Units
+from taciturn.training.updates.release import Context
 
 Weights = Mapping[str, Tensor]
 AT_A_TIME = 2**25
 """Most numbers of per-record gradients held at once."""
+
+
+def release(step: Step, state: State, tokens: Tokens, drawn: Ints | Units, run: Context) -> None:
+    """Public gradients as they are, sensitive ones and states noised."""
+    assert not isinstance(drawn, Units)
+    assert tokens.sensitive is not None
+    data = Sensitive(tokens, tokens.sensitive)
+    selective_gradient(state.model, data, drawn, run.clipped, step, run.secret, run.world)
 
 
 def selective_gradient(

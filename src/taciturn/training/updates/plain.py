@@ -1,28 +1,61 @@
-"""What one step does to the gradients: plain mean, or clipped sum with noise over a constant divisor."""
+"""Steps without noise: the gradient of the mean loss per target, of records as they are, filled, or packed."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import exp
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
+from torch import nn
 
-from taciturn.errors import UsageError
 from taciturn.models.loss import collate, microbatches
-from taciturn.models.tokens import Tokens
+from taciturn.models.tokens import Tokens, packed
 from taciturn.persample.clip import NotFiniteError
-from taciturn.persample.sums import Sums
-from taciturn.training.clipping import clipped, clipped_units
 from taciturn.training.distributed.all_reduce import total_gradient
-from taciturn.training.distributed.fsdp import release_sums
 from taciturn.training.distributed.processes import ALONE, World
+from taciturn.training.fill import filled
 from taciturn.training.passes import Work, batch_of, scored
+from taciturn.training.phase import Phase
 from taciturn.training.plan import Step
-from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.state.checkpoint import State
 from taciturn.training.units.row_groups import Ints, Units
+from taciturn.training.updates.release import Context, Shown
+
+
+def release(step: Step, state: State, tokens: Tokens, drawn: Ints | Units, run: Context) -> Shown:
+    """The batch's gradient, its loss, and the tokens the model saw."""
+    assert not isinstance(drawn, Units)
+    phase = step.phase
+    filler = run.initial if phase.fill is not None and phase.fill.source == "initial" else state.model
+    tokens, rows = model_input(phase, filler, tokens, drawn, run.mask, (run.seeds.data, 1, step.number), run.never)
+    loss = plain_gradient(state.model, tokens, rows, run.mask, run.plain, run.world)
+    return Shown(loss, int(tokens.sizes(rows).sum()))
+
+
+def never_filled(tokenizer: Any, model: Any) -> tuple[int, ...]:
+    """Ids that no fill may be: special ones, and those of which the tokenizer knows nothing."""
+    return (*tokenizer.all_special_ids, *range(len(tokenizer), model.config.vocab_size))
+
+
+def model_input(
+    phase: Phase,
+    filler: Any,
+    tokens: Tokens,
+    rows: Ints,
+    mask: int,
+    seed: tuple[int, ...],
+    never: Sequence[int],
+) -> tuple[Tokens, Ints]:
+    """A plain batch as the model is to see it: its masks filled, its records packed, where the phase says so."""
+    if phase.fill is not None:
+        tokens = filled(filler, tokens, rows, mask, seed, phase.fill.longest, phase.fill.loss, never=never)
+        rows = np.arange(len(tokens))
+    if phase.packed:
+        tokens = packed(tokens, rows, phase.packed, mask)
+        rows = np.arange(len(tokens))
+    return tokens, rows
 
 
 def plain_gradient(
@@ -54,66 +87,6 @@ def plain_gradient(
         return float(total)
 
     return total_gradient(model, work.attempt(run), world)
-
-
-def private_gradient(
-    model: nn.Module,
-    tokens: Tokens,
-    drawn: Ints | Units,
-    mask: int,
-    work: Work,
-    step: Step,
-    secret: SecretSource,
-    clip: float,
-    world: World = ALONE,
-) -> float:
-    """Set ``.grad`` to (Σ clipped per-unit gradients + noise) / E[units drawn], for any number of units, none included, and
-    return the clip norm of the phase's next step (``clip`` unless it adapts).
-
-    ``drawn``: all that the step draws, the same in every process of ``world``; each clips its share, and the divisor is of
-    the whole.
-
-    A record's loss is the mean over its targets. Nothing about the drawn records is returned or kept but what the
-    mechanism has noised: a loss or a norm would be a private value released outside it.
-    """
-    rule, expected = step.phase.noised, step.phase.expected
-    assert rule is not None
-    sums, below, mine = _sums(model, tokens, drawn, mask, work, rule.factors, clip, world)
-    std = rule.sum_noise * clip / expected
-    # Andrew et al. 2021, Algorithm 1: the share of records within the clip norm moves it towards the quantile. The count
-    # is released with the sum, in units in which its noise has the same deviation.
-    unit = std / rule.count_noise or 1.0
-    count = torch.tensor([(below - mine / 2) * unit * expected], device=next(model.parameters()).device)
-    extra = [count] if rule.adapts else []
-
-    def noise(tensors: Sequence[Tensor], starts: Sequence[int]) -> None:
-        secret.add_gaussian(step.number, tensors, std, 1 / expected, starts)
-
-    release_sums(model, sums, extra, noise, world)
-    if not rule.adapts:
-        return clip
-    share = float(count) / unit / expected + 0.5
-    return clip * exp(-rule.quantile_rate * (share - rule.quantile))
-
-
-def _sums(
-    model: nn.Module,
-    tokens: Tokens,
-    drawn: Ints | Units,
-    mask: int,
-    work: Work,
-    factors: str,
-    clip: float,
-    world: World,
-) -> tuple[Sums, int, int]:
-    """(this process's clipped sums, how many of its units were within ``clip``, how many it has)."""
-    if not isinstance(drawn, Units):
-        mine = world.share(drawn, tokens.sizes(drawn))
-        return *work.attempt(lambda: clipped(model, tokens, mine, mask, work, factors, clip, world)), len(mine)
-    if world.mesh is not None:
-        raise UsageError("a sharded model clips records, not users or other units: leave train.shard out")
-    part = drawn.take(world.share(np.arange(len(drawn)), drawn.sizes(tokens.lengths)))
-    return *work.attempt(lambda: clipped_units(model, tokens, part, mask, work, factors, clip)), len(part)
 
 
 def add_mean_gradient(model: nn.Module, tokens: Tokens, rows: Ints, mask: int, work: Work) -> None:

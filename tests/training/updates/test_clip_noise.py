@@ -18,13 +18,16 @@ from taciturn.errors import UsageError
 from taciturn.models.tokens import mask_id
 from taciturn.persample.clip import RULES, NotFiniteError
 from taciturn.persample.tape import layer_of
+from taciturn.training.clipping import clipped
 from taciturn.training.distributed.processes import ALONE
+from taciturn.training.passes import Work
 from taciturn.training.phase_terms import ClipNoise
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.state.checkpoint import State
-from taciturn.training.step import noised
-from taciturn.training.updates.gradients import Work, clipped, private_gradient
+from taciturn.training.step import take
+from taciturn.training.updates.clip_noise import private_gradient
+from taciturn.training.updates.release import Context
 
 MASK_ID = mask_id(TOKENIZER)
 ROWS = np.arange(0, 25, 2)
@@ -98,7 +101,9 @@ def test_the_adaptive_clip_norm_finds_the_quantile() -> None:
     phase = private(rate=1.0, sigma=0.5, clipping="adaptive", quantile=0.5, quantile_rate=0.3, count_noise=0.6)
     clip, seen = 10.0, []
     for number in range(120):
-        clip = private_gradient(m, DATA, every, MASK_ID, Work(), Step(number, phase, 0, 0), SecretSource(3), clip)
+        clip = private_gradient(
+            m, DATA, every, MASK_ID, Work(), phase.rule, Step(number, phase, 0, 0), SecretSource(3), clip
+        )
         seen.append(clip)
     within = [clipped(m, DATA, every, MASK_ID, Work(), "flat", c)[1] / len(DATA) for c in seen[-60:]]
     assert 0.4 < float(np.mean(within)) < 0.6
@@ -111,7 +116,7 @@ def test_adaptive_noise_on_the_sum_is_larger_by_what_the_count_costs() -> None:
     draws = []
     for number in range(100):
         private_gradient(
-            m, DATA, np.array([], int), MASK_ID, Work(), Step(number, phase, 0, 0), SecretSource(), phase.rule.clip
+            m, DATA, np.array([], int), MASK_ID, Work(), phase.rule, Step(number, phase, 0, 0), SecretSource(), 1.0
         )
         draws.append(torch.cat([p.grad.flatten() for p in m.parameters()]))
     expected = 1 / sqrt(1 - 1 / 4)
@@ -174,5 +179,10 @@ def test_a_diverged_model_is_an_error_not_an_update() -> None:
     with torch.no_grad():
         next(m.parameters()).fill_(float("nan"))
     p = plan(private())
+    context, state, step = (
+        Context(MASK_ID, m, (), Work(), Work(), SecretSource(1), p.seeds, ALONE),
+        State.begin(p, m),
+        next(p.unroll()),
+    )
     with pytest.raises(NotFiniteError, match="learning rate"):
-        noised(State.begin(p, m), DATA, ROWS, MASK_ID, Work(), next(p.unroll()), SecretSource(1), 0, ALONE)
+        take(step, state, DATA, ROWS, context)
