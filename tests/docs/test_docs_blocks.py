@@ -14,7 +14,11 @@ from blocks import ROOT, Block, blocks, run_console, run_shell, run_toml
 from world import TRUTH, make
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
-OWN_TEST = {"new-mechanism.md", "tutorial.md"}  # tests/mechanisms/test_mechanisms_howto.py; below
+OWN_TEST = {
+    "new-mechanism.md",
+    "new-rule.md",
+    "tutorial.md",
+}  # mechanisms/test_mechanisms_howto.py; training/updates/test_howto.py; below
 
 
 def name_of(page: Path) -> str:
