@@ -2,7 +2,7 @@ PY ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test explore lint clean
+.PHONY: demo test quick explore lint clean
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	$(PY) -m venv $(VENV)
@@ -21,6 +21,9 @@ lint: $(VENV)/.installed
 
 test: lint  ## lint, types, import layers, every test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 src/taciturn tests  # two workers on two cores: more threads only wait
+
+quick: $(VENV)/.installed  ## the tests of what was changed
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $$($(BIN)/python tests/changed.py)
 
 explore: lint  ## property tests with examples they have not seen
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --hypothesis-profile explore -m hypothesis tests

@@ -1,0 +1,105 @@
+"""What a plan needs before its first step: tokenizer, model, records as tokens, units, and how to run."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from taciturn.mechanisms.config import parse
+from taciturn.mechanisms.corpus import encoded, held_out, task_of, without_targets
+from taciturn.mechanisms.registry import mechanism
+from taciturn.mechanisms.settings import RunConfig
+from taciturn.screening.corpus.screened import ScreenedCorpus
+from taciturn.text.document import Record
+from taciturn.training.plan import Plan
+
+DEFAULT_MAX_LENGTH = 512
+logger = logging.getLogger("taciturn")
+
+
+@dataclass(frozen=True, slots=True)
+class Materials:
+    """What :func:`taciturn.training.engine.fit` takes beside the plan. data: tokens by phase. units: rows of each unit, of
+    phases whose units are not records."""
+
+    model: Any
+    tokenizer: Any
+    data: Mapping[str, Any]
+    units: Mapping[str, Any]
+    options: Any
+
+
+def gather(
+    config: RunConfig, plan: Plan, screened: ScreenedCorpus, valid: Sequence[Record] | None, world: Any
+) -> Materials:
+    """Load and encode what ``plan`` reads. Raises UsageError and DataError for what it could not train on or prove, before
+    anything is written: records without a target, a model in which records touch each other."""
+    from taciturn.models.held_out import HeldOut
+    from taciturn.models.hf import context_length
+    from taciturn.models.template import set_template
+    from taciturn.models.tokens import load_tokenizer, mask_id
+    from taciturn.training.check import require_isolation
+    from taciturn.training.engine import Options
+
+    tokenizer = load_tokenizer(plan.model.tokenizer, plan.model.name, _public_texts(plan, screened))
+    set_template(tokenizer, plan.model.chat_template)
+    model = initial_model(plan, tokenizer)
+    if not is_cut(config, world):
+        model.to(world.device)
+    limit = plan.model.max_length or min(context_length(model) or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
+    data = {phase.name: encoded(tokenizer, plan, phase, screened, limit) for phase in plan.phases}
+    for phase in plan.phases:  # before a step is paid for
+        if said := without_targets(phase, screened, data[phase.name], mask_id(tokenizer)):
+            logger.warning(said)
+    require_isolation(plan, model, data)  # fit asks too, but by then the folder is written
+    for name, tokens in data.items():
+        if tokens.truncated:
+            logger.warning(
+                "%d records of phase %s are longer than %d tokens and were cut", tokens.truncated, name, limit
+            )
+    if valid is None:
+        valid = held_out(config.train, screened.manifest.unit)
+    module = mechanism(config.mechanism)
+    chosen = parse(module.Config, config.options, f"options of {config.mechanism}")
+    units = module.units(screened, chosen) if hasattr(module, "units") else {}
+    how = config.train
+    options = Options(
+        how.token_budget,
+        how.checkpoint_steps,
+        how.checkpoint_minutes,
+        how.keep,
+        how.evaluations,
+        HeldOut.of(tokenizer, valid, limit, **task_of(plan)) if valid else None,
+        how.tensorboard,
+        how.shard,
+    )
+    return Materials(model, tokenizer, data, units, options)
+
+
+def is_cut(config: RunConfig, world: Any) -> bool:
+    """Whether the model is cut over the processes of the run."""
+    return bool(config.train.shard and world.size > 1)
+
+
+def initial_model(plan: Plan, tokenizer: Any) -> Any:
+    """The model a plan begins with."""
+    from taciturn.models.hf import load_model
+
+    return load_model(
+        plan.model.name,
+        tokenizer,
+        plan.seeds.model,
+        plan.model.options,
+        task=plan.model.task,
+        labels=plan.model.labels,
+        prompt=task_of(plan)["prompt"],
+        adapter=plan.model.lora,
+        frozen=plan.model.frozen,
+        gradient_checkpointing=plan.model.gradient_checkpointing,
+    )
+
+
+def _public_texts(plan: Plan, screened: ScreenedCorpus) -> list[str]:
+    return screened.texts("public") if plan.model.tokenizer.startswith("bpe:") else []
