@@ -65,7 +65,7 @@ def story(tmp_path_factory: pytest.TempPathFactory) -> Story:
         ["audit", f"{f}/run", "--attack", "exposure", "--canaries", f"{f}/canaries.json"],
         ["report", f"{f}/run", "-o", f"{f}/report.html"],
         ["export", f"{f}/run", "-o", f"{f}/model"],
-        ["verify", f"{f}/model/certificate.json"],
+        ["verify", f"{f}/model"],
         ["generate", f"{f}/model", "--prompt", "good", "--max-tokens", "5"],
     ]  # fmt: skip
     said = io.StringIO()

@@ -69,6 +69,7 @@ def test_the_exported_model_loads_after_import_taciturn_alone(story: Any) -> Non
         (["plan", "crt", "nowhere"], 3, "manifest.json"),
         (["train", "nowhere.toml", "-o", "x"], 2, "no such configuration"),
         (["verify", "nowhere.json"], 2, "no such certificate"),
+        (["verify", "."], 2, "no such certificate"),
         (["report", "nowhere"], 3, "no such folder"),
         (["screen", "nowhere.txt", "-p", "email", "-o", "x"], 3, "no such file"),
         (["budget", "--rate", "0.1", "--steps", "10"], 2, "--sigma"),

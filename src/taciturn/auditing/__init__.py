@@ -24,27 +24,21 @@ if TYPE_CHECKING:
     from taciturn.auditing.membership.split import Split
     from taciturn.auditing.run import audit
 
-_HOME = {
-    "Planted": "canaries",
-    "Template": "canaries",
-    "draw": "canaries",
-    "plant": "canaries",
-    "Audited": "compare",
-    "against_run": "compare",
-    "Curve": "curve",
-    "mu_lower": "curve",
-    "Steps": "noise",
-    "noise_upper": "noise",
-    "Finding": "finding",
-    "gradient_membership": "gradient",
-    "group_membership": "membership",
-    "OneRun": "onerun",
-    "one_run": "onerun",
-    "ranks": "ranking",
-    "audit": "run",
-    "Split": "split",
-    "gradient_scores": "whitebox",
+_NAMES = {
+    "canaries.templates": ("Planted", "Template", "draw", "plant"),
+    "exposure.ranking": ("ranks",),
+    "finding": ("Finding",),
+    "lower_bounds.against_certificate": ("Audited", "against_run"),
+    "lower_bounds.f_dp": ("Curve", "mu_lower"),
+    "lower_bounds.noise_level": ("Steps", "noise_upper"),
+    "lower_bounds.one_run": ("OneRun", "one_run"),
+    "membership.gradient": ("gradient_membership",),
+    "membership.gradient_scores": ("gradient_scores",),
+    "membership.membership": ("group_membership",),
+    "membership.split": ("Split",),
+    "run": ("audit",),
 }
+_HOME = {name: module for module, names in _NAMES.items() for name in names}
 __all__ = [
     "Audited",
     "Curve",

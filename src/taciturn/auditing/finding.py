@@ -67,7 +67,7 @@ class Finding:
 def verdict_of(p: float, problems: Sequence[str] = ()) -> Verdict:
     """The one rule for every attack: any problem with the attack itself is inconclusive, else the p-value decides.
 
-    >>> verdict_of(0.001), judge(0.02), judge(0.3), judge(0.001, ["the positive control failed"])
+    >>> verdict_of(0.001), verdict_of(0.02), verdict_of(0.3), verdict_of(0.001, ["the positive control failed"])
     ('leak', 'inconclusive', 'no leak found', 'inconclusive')
     """
     if problems or LEAK <= p < CLEAR:

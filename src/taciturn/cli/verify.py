@@ -37,6 +37,8 @@ def verify(
     from taciturn.mechanisms.registry import examine
     from taciturn.privacy.certificates.verify import mismatches as counted
 
+    if certificate.is_dir():  # of a run, or an exported model
+        certificate /= "certificate.json"
     if not certificate.is_file():
         raise UsageError(f"{certificate}: no such certificate; taciturn certify RUN writes one")
     found = examine(certificate, patient=patient)

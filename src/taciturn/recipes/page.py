@@ -105,9 +105,9 @@ def table(each: Table) -> str:
 def cell_text(cell: Cell, up: bool = False) -> str:
     """A cell as people read it. up: rounded up.
 
-    >>> cell_text(None), shown(float("inf")), shown("a"), shown(1234), shown(0.12)
+    >>> cell_text(None), cell_text(float("inf")), cell_text("a"), cell_text(1234), cell_text(0.12)
     ('–', '∞', 'a', '1,234', '0.12')
-    >>> cell_text(1.9243), shown(1.9243, up=True)
+    >>> cell_text(1.9243), cell_text(1.9243, up=True)
     ('1.92', '1.93')
     """
     if cell is None:
