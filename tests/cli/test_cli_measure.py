@@ -272,18 +272,6 @@ def test_a_certificate_takes_measured_recall(story: Any, tmp_path: Path, capsys:
         assert says in said(["certify", str(copy), "--recall", str(weighted)], capsys, 3)[1]
 
 
-def test_reading_options_are_those_of_the_reader() -> None:
-    from dataclasses import fields
-
-    from taciturn.cli.reading import Reading
-    from taciturn.project.settings import Read
-    from taciturn.text.readers.items import ReadOptions
-
-    options = [(f.name, f.default) for f in fields(ReadOptions)]
-    assert [(f.name, f.default) for f in fields(Reading)] == options
-    assert [(name, f.default) for name, f in Read.model_fields.items() if name != "paths"] == options
-
-
 def test_mistakes(desk: Path, labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
     screened = f"{desk}/screened"
     for argv, code, says in (

@@ -16,9 +16,9 @@ from hypothesis import strategies as st
 
 from taciturn.errors import DataError, MissingExtra, UsageError
 from taciturn.text.document import Document, Turn
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers import Blank, Quarantined, read
 from taciturn.text.readers.detect import format_of
-from taciturn.text.readers.items import ReadOptions
 from taciturn.text.readers.markup import text_of_html
 
 

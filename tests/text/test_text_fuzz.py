@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 from taciturn.errors import TaciturnError
 from taciturn.screening.policies.deadline import deadline
 from taciturn.text.document import Document
+from taciturn.text.read_options import Format
 from taciturn.text.readers import Blank, Quarantined, read
-from taciturn.text.readers.items import Format
 
 MARK = "7Q7z7x7j"
 """In every text below. Half of it in a message is a leak. It is no name that a column would have: those are shown."""

@@ -2,39 +2,38 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from dataclasses import asdict, fields, make_dataclass
+from typing import TYPE_CHECKING, Annotated, get_type_hints
 
 from cyclopts import Parameter
+
+from taciturn.text.read_options import ReadOptions
 
 if TYPE_CHECKING:
     from taciturn.text.readers import Corpus
 
+_HELP = {
+    "text": "field that holds the text",
+    "user": "field that names the user",
+    "id": "field that holds the id",
+    "turns": "field that holds a dialogue's turns",
+    "spans": "field that holds annotated secrets, if any",
+    "chat": "rows are conversations: openai, sharegpt, pairs, alpaca or turns; fields after a colon",
+    "text_pair": "field that holds a second text",
+    "label": "field that holds a label; labels are not redacted",
+    "gold": "which annotations are secrets: all, or those marked secret: true",
+}
+_TYPES = get_type_hints(ReadOptions)
+_Options = make_dataclass(
+    "_Options",
+    [(f.name, Annotated[_TYPES[f.name], Parameter(help=_HELP.get(f.name))], f.default) for f in fields(ReadOptions)],
+    frozen=True,
+)
+
 
 @Parameter(name="*")
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How files become documents; see taciturn.text.readers.items.ReadOptions."""
-
-    format: str = "auto"
-    text: Annotated[str, Parameter(help="field that holds the text")] = "text"
-    user: Annotated[str | None, Parameter(help="field that names the user")] = None
-    id: Annotated[str | None, Parameter(help="field that holds the id")] = None
-    turns: Annotated[str, Parameter(help="field that holds a dialogue's turns")] = "turns"
-    spans: Annotated[str, Parameter(help="field that holds annotated secrets, if any")] = "spans"
-    chat: Annotated[
-        str | None,
-        Parameter(help="rows are conversations: openai, sharegpt, pairs, alpaca or turns; fields after a colon"),
-    ] = None
-    text_pair: Annotated[str | None, Parameter(help="field that holds a second text")] = None
-    label: Annotated[str | None, Parameter(help="field that holds a label; labels are not redacted")] = None
-    gold: Annotated[
-        Literal["annotated", "secret"],
-        Parameter(help="which annotations are secrets: all, or those marked secret: true"),
-    ] = "annotated"
-    encoding_errors: Literal["strict", "replace"] = "strict"
-    max_record_bytes: int = 16 * 2**20
-    duplicate_ids: Literal["error", "suffix"] = "error"
+class Reading(_Options):  # type: ignore[misc, valid-type]
+    """How files become documents: the options of taciturn.text.read_options.ReadOptions."""
 
     def corpus(self, paths: tuple[str, ...]) -> Corpus:
         """The files, to be read under these options."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy.accounting.calibrate import noise_multiplier as calibrated
@@ -23,20 +24,18 @@ class Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class OptimiserConfig(Strict):
-    """See :class:`taciturn.training.schedules.Optimiser`, which also checks how the values go together."""
+def table_of(source: type, **own: Any) -> Any:
+    """A table with the fields, types, limits and defaults of the dataclass ``source``, so that no setting is written twice.
+    own: fields that come before them, as ``pydantic.create_model`` takes them."""
+    hints = get_type_hints(source, include_extras=True)
+    given: dict[str, Any] = {
+        f.name: (hints[f.name], ... if f.default is MISSING else f.default) for f in fields(source)
+    }
+    return create_model(f"{source.__name__}Table", __base__=Strict, __module__=__name__, **{**own, **given})
 
-    name: str = "adamw"
-    lr: float = Field(1e-3, gt=0)
-    momentum: float = Field(0.0, ge=0, lt=1)
-    weight_decay: float = Field(0.0, ge=0)
-    schedule: str = "constant"
-    warmup: float = Field(0.0, ge=0, lt=1)
-    max_grad_norm: float | None = Field(None, gt=0)
-    nesterov: bool = False
-    betas: tuple[Annotated[float, Field(ge=0, lt=1)], Annotated[float, Field(ge=0, lt=1)]] = (0.9, 0.999)
-    eps: float = Field(1e-8, gt=0)
-    schedule_options: dict[str, Any] | None = None
+
+class OptimiserConfig(table_of(Optimiser)):  # type: ignore[misc]
+    """See :class:`taciturn.training.schedules.Optimiser`, which also checks how the values go together."""
 
     @model_validator(mode="after")
     def _goes_together(self) -> Self:

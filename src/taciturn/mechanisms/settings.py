@@ -10,7 +10,7 @@ import tomli_w
 from pydantic import Field, model_validator
 
 from taciturn.errors import UsageError
-from taciturn.mechanisms.config import Strict, existing, parse
+from taciturn.mechanisms.config import Strict, existing, parse, table_of
 from taciturn.mechanisms.registry import mechanism
 from taciturn.models.lora import ALL, Lora
 from taciturn.models.prompt import Prompt
@@ -19,22 +19,17 @@ from taciturn.text.atomic import write_text
 from taciturn.training.plan import Model
 
 
-class LoraConfig(Strict):
+class LoraConfig(table_of(Lora)):  # type: ignore[misc]
     """See :class:`taciturn.models.lora.Lora`."""
 
-    r: int = Field(8, ge=1)
-    alpha: int = Field(16, ge=1)
-    dropout: float = Field(0.0, ge=0, lt=1)
     targets: Literal["all-linear"] | tuple[str, ...] = "all-linear"
-    modules_to_save: tuple[str, ...] = ()
-    start: str | None = None
 
     def build(self) -> Lora:
         targets = ALL if isinstance(self.targets, str) else self.targets
         return Lora(**{**self.model_dump(), "targets": targets})
 
 
-class ModelConfig(Strict):
+class ModelConfig(table_of(Model)):  # type: ignore[misc]
     """name: lstm, awd-lstm, a config.json, a folder, a .gguf file or a hub name; tokenizer: auto, bytes, bpe:N or a folder.
 
     options: fields of the model's configuration. labels: the classes of task classify. lora: a table, empty for the
@@ -44,20 +39,8 @@ class ModelConfig(Strict):
     with {text}, {mask} and for pairs {second}, and the word of each label; see :class:`taciturn.models.prompt.Prompt`.
     """
 
-    name: str
-    tokenizer: str = "auto"
-    max_length: int | None = Field(None, ge=3)
     options: dict[str, Any] = Field(default_factory=dict)
-    task: Literal["causal", "classify", "masked", "prompt"] = "causal"
-    labels: tuple[str, ...] = ()
     lora: LoraConfig | None = None
-    frozen: tuple[str, ...] = ()
-    dtype: Literal["float32", "bf16", "fp16"] = "float32"
-    gradient_checkpointing: bool = False
-    chat_template: str = "auto"
-    loss_on: Literal["all", "assistant"] = "all"
-    prompt: str | None = None
-    words: dict[str, str] | None = None
 
     @model_validator(mode="after")
     def _prompted(self) -> Self:

@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge, Lt
 
 from taciturn.errors import MissingExtra, UsageError
 from taciturn.models.gguf import locate
@@ -43,9 +45,9 @@ class Lora:
     own rank, scale and targets then hold.
     """
 
-    r: int = 8
-    alpha: int = 16
-    dropout: float = 0.0
+    r: Annotated[int, Ge(1)] = 8
+    alpha: Annotated[int, Ge(1)] = 16
+    dropout: Annotated[float, Ge(0), Lt(1)] = 0.0
     targets: tuple[str, ...] = ALL
     modules_to_save: tuple[str, ...] = ()
     start: str | None = None

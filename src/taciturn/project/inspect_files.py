@@ -10,9 +10,10 @@ from typing import Any
 
 from taciturn.errors import DataError
 from taciturn.project.language import language_of_texts
+from taciturn.text.read_options import TURN_TEXT, ReadOptions
 from taciturn.text.readers.corpus import FORMATS, Corpus, names
 from taciturn.text.readers.detect import format_of
-from taciturn.text.readers.items import TURN_TEXT, ReadOptions, Row
+from taciturn.text.readers.items import Row
 
 ROWS = 2000
 """Rows looked at in one file, and four times as many in all."""

@@ -11,7 +11,7 @@ from pydantic import Field
 
 from taciturn.auditing.canaries.templates import Planted, Template, draw
 from taciturn.errors import UsageError
-from taciturn.mechanisms.config import Strict, existing, parse
+from taciturn.mechanisms.config import Strict, existing, parse, table_of
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import ModelConfig, RunConfig, SeedsConfig, TrainConfig
 from taciturn.privacy.guarantees.evidence import Allow
@@ -20,27 +20,13 @@ from taciturn.screening.corpus.options import Order
 from taciturn.screening.dedup import Scope
 from taciturn.screening.policies import Policy, policy
 from taciturn.screening.policies.registry import split
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers import Corpus, read
 from taciturn.text.segment import Unit
 
 
-class Read(Strict):
-    """See :class:`taciturn.text.readers.items.ReadOptions`."""
-
-    paths: tuple[str, ...] = Field(min_length=1)
-    format: str = "auto"
-    text: str = "text"
-    user: str | None = None
-    id: str | None = None
-    turns: str = "turns"
-    spans: str = "spans"
-    chat: str | None = None
-    text_pair: str | None = None
-    label: str | None = None
-    gold: Literal["annotated", "secret"] = "annotated"
-    encoding_errors: Literal["strict", "replace"] = "strict"
-    max_record_bytes: int = Field(16 * 2**20, ge=1)
-    duplicate_ids: Literal["error", "suffix"] = "error"
+class Read(table_of(ReadOptions, paths=(tuple[str, ...], Field(min_length=1)))):  # type: ignore[misc]
+    """See :class:`taciturn.text.read_options.ReadOptions`. paths: files, globs, or ``hf:`` names."""
 
     def corpus(self, base: Path) -> Corpus:
         """The files, by paths relative to ``base``."""

@@ -6,7 +6,9 @@ import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+
+from annotated_types import Ge
 
 from taciturn.errors import UsageError
 from taciturn.models.lora import Lora
@@ -24,7 +26,7 @@ class Model:
 
     name: str
     tokenizer: str = "auto"
-    max_length: int | None = None
+    max_length: Annotated[int, Ge(3)] | None = None
     options: dict[str, Any] | None = None
     task: Literal["causal", "classify", "masked", "prompt"] = "causal"
     labels: tuple[str, ...] = ()

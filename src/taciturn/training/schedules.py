@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any
+
+from annotated_types import Ge, Gt, Lt
 
 from taciturn.errors import UsageError, nearest
+
+Share = Annotated[float, Ge(0), Lt(1)]
 
 OPTIMISERS = ("adam", "adamw", "sgd")
 
@@ -37,15 +41,15 @@ class Optimiser:
     """
 
     name: str = "adamw"
-    lr: float = 1e-3
-    momentum: float = 0.0
-    weight_decay: float = 0.0
+    lr: Annotated[float, Gt(0)] = 1e-3
+    momentum: Share = 0.0
+    weight_decay: Annotated[float, Ge(0)] = 0.0
     schedule: str = "constant"
-    warmup: float = 0.0
-    max_grad_norm: float | None = None
+    warmup: Share = 0.0
+    max_grad_norm: Annotated[float, Gt(0)] | None = None
     nesterov: bool = False
-    betas: tuple[float, float] = (0.9, 0.999)
-    eps: float = 1e-8
+    betas: tuple[Share, Share] = (0.9, 0.999)
+    eps: Annotated[float, Gt(0)] = 1e-8
     schedule_options: dict[str, Any] | None = None
 
     def __post_init__(self) -> None:

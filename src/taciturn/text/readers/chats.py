@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from taciturn.text.chat import head, message_problem
+from taciturn.text.read_options import CHATS, TURN_SPEAKER, TURN_TEXT, ReadOptions
 from taciturn.text.readers.fields import gold_spans, kind, lookup, text_of
-from taciturn.text.readers.items import CHATS, TURN_SPEAKER, TURN_TEXT, BadRecord, MissingField, ReadOptions
+from taciturn.text.readers.items import BadRecord, MissingField
 from taciturn.text.spans import Span
 
 _SHAREGPT = {

@@ -12,11 +12,12 @@ from typing import Any
 
 from taciturn.errors import DataError, UsageError
 from taciturn.text.document import Document
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers import formats, hub, mailbox, markup, slack, tables, vcard, whatsapp
 from taciturn.text.readers.detect import format_of, is_dataset
 from taciturn.text.readers.documents import checked, document
 from taciturn.text.readers.files import digest, plain_name
-from taciturn.text.readers.items import BadRecord, Blank, MissingField, Quarantined, ReadOptions, Row
+from taciturn.text.readers.items import BadRecord, Blank, MissingField, Quarantined, Row
 from taciturn.text.readers.pieces import Piece, Stretch, grouped, line_stretches, numbered, piece_size
 from taciturn.text.readers.tally import Ids, Tally
 

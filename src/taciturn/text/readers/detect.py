@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from taciturn.errors import DataError
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers import hub
 from taciturn.text.readers.files import opened, plain_name
-from taciturn.text.readers.items import ReadOptions
 from taciturn.text.readers.mailbox import ENVELOPE
 
 EXTENSIONS = {

@@ -8,10 +8,11 @@ from typing import Any
 
 from taciturn.text.chat import FIRST, SECOND, head, message_problem, structured
 from taciturn.text.document import Document, Turn
+from taciturn.text.read_options import TURN_SPEAKER, TURN_TEXT, ReadOptions
 from taciturn.text.readers.chats import conversation
 from taciturn.text.readers.fields import gold_spans, kind, lookup, name_of, text_in, text_of
 from taciturn.text.readers.files import too_long
-from taciturn.text.readers.items import TURN_SPEAKER, TURN_TEXT, BadRecord, MissingField, ReadOptions, Row
+from taciturn.text.readers.items import BadRecord, MissingField, Row
 from taciturn.text.spans import Span
 
 NUL = "holds a NUL character"

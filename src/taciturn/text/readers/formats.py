@@ -9,8 +9,9 @@ from typing import Any, BinaryIO
 
 import orjson
 
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import decode, lines, opened, too_long
-from taciturn.text.readers.items import BadRecord, Blank, Quarantined, ReadOptions, Row
+from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 from taciturn.text.readers.pieces import Stretch
 
 Item = Row | Quarantined | Blank

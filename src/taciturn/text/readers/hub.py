@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from taciturn.errors import DataError, MissingExtra, UsageError, nearest
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import digest
 from taciturn.text.readers.formats import Item
-from taciturn.text.readers.items import ReadOptions
 from taciturn.text.readers.tables import BATCH, column_rows, wanted_columns
 
 PREFIX = "hf:"

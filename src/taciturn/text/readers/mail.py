@@ -16,8 +16,9 @@ from email.errors import InvalidBase64LengthDefect
 from email.message import Message
 from typing import Any
 
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.charsets import decoded
-from taciturn.text.readers.items import BadRecord, ReadOptions
+from taciturn.text.readers.items import BadRecord
 from taciturn.text.readers.markup import declared, text_of_html
 
 _DEEPEST = 50

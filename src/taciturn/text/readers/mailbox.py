@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from taciturn.errors import DataError
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import Line, lines, opened, too_long
 from taciturn.text.readers.formats import Item
-from taciturn.text.readers.items import BadRecord, Blank, Quarantined, ReadOptions, Row
+from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 from taciturn.text.readers.mail import mail
 
 ENVELOPE = re.compile(

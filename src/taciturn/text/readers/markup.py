@@ -7,10 +7,11 @@ from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
 
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.charsets import decoded
 from taciturn.text.readers.files import decode, opened, too_long
 from taciturn.text.readers.formats import Item
-from taciturn.text.readers.items import BadRecord, Quarantined, ReadOptions, Row
+from taciturn.text.readers.items import BadRecord, Quarantined, Row
 
 _TAG = re.compile(r"""</?([a-zA-Z][^\s/>]*+)(?:[^>"']++|"[^"]*+"|'[^']*+')*+>""")
 _HASTY_TAG = re.compile(r"</?([a-zA-Z][^\s/>]*+)[^>]*+>")

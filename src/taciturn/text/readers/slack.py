@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from taciturn.errors import DataError
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import UTF8_BOM, decode, too_long
 from taciturn.text.readers.formats import Item, parse
-from taciturn.text.readers.items import BadRecord, Blank, Quarantined, ReadOptions, Row
+from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 
 _DAY = re.compile(r"(?:.*/)?([^/]+/\d{4}-\d\d-\d\d)\.json")
 _ESCAPED = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))  # Slack escapes these three and nothing else

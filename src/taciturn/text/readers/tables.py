@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from taciturn.errors import DataError, MissingExtra
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import Line, decode, lines, opened, packed, too_long
 from taciturn.text.readers.formats import Item
-from taciturn.text.readers.items import BadRecord, Blank, Quarantined, ReadOptions, Row
+from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 from taciturn.text.readers.pieces import Stretch
 
 BATCH = 256

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from taciturn.errors import DataError
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.charsets import decoded
 from taciturn.text.readers.files import Line, lines, opened, too_long
 from taciturn.text.readers.formats import Item
-from taciturn.text.readers.items import BadRecord, Blank, Quarantined, ReadOptions, Row
+from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 
 _PROPERTY = re.compile(rb"(?:[A-Za-z0-9-]+\.)?([A-Za-z0-9-]+)((?:;(?:[^:;\"]++|\"[^\"]*+\")*+)*+):(.*)", re.DOTALL)
 _CHARSET = re.compile(rb"CHARSET=\"?([A-Za-z0-9_.:-]{1,40})", re.IGNORECASE)

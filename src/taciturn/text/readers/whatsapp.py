@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from taciturn.errors import DataError
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import decode, lines, opened, too_long
 from taciturn.text.readers.formats import Item
-from taciturn.text.readers.items import BadRecord, Quarantined, ReadOptions, Row
+from taciturn.text.readers.items import BadRecord, Quarantined, Row
 
 _MARKS = "[\u200e\u200f\u202a-\u202e\ufeff]*"
 _DATE = r"\d{1,4}[./-] ?\d{1,2}[./-] ?\d{1,4}\.?"
