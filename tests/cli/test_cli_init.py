@@ -31,6 +31,8 @@ SAID = {
     "ru": "Я хочу знать, где моя посылка, потому что она должна была быть здесь, и её нет.",
     "ja": "私の荷物はどこにあるのか知りたいです。月曜日に届くはずでした。",
     "el": "Θέλω να μάθω πού είναι το δέμα μου, γιατί έπρεπε να είναι εδώ.",
+    "et": "Ma tahaksin teada, kus mu pakk on, sest see pidi olema siin esmaspäeval ja seda ei ole.",
+    "vi": "Tôi muốn biết bưu kiện của tôi đang ở đâu, vì nó lẽ ra phải đến vào thứ hai.",
 }
 
 
@@ -39,7 +41,17 @@ def test_languages_are_told_apart(code: str) -> None:
     assert language(SAID[code]) == code
 
 
-@pytest.mark.parametrize("text", ["", "8491 2214 !!", "xqzt vbrl gnnp wzzt kkrq pplt", "yes"])
+NO_LANGUAGE = [
+    "",
+    "8491 2214 !!",
+    "xqzt vbrl gnnp wzzt kkrq pplt",
+    "yes",
+    "Ann Roe\nBob Smith\nTom Miller",
+    "\n".join(f"2024-01-02 INFO GET /api/v1/items/{i} 200 {i * 7}ms" for i in range(99)),
+]
+
+
+@pytest.mark.parametrize("text", NO_LANGUAGE)
 def test_no_language_is_made_up(text: str) -> None:
     assert language(text) is None
 
