@@ -199,6 +199,11 @@ def test_a_page_declares_its_charset(tmp_path: Path) -> None:
     assert latin.text == "€"
     (wrong,) = read(write(tmp_path / "b.html", "<p>€".encode("cp1252"))).items()
     assert isinstance(wrong, Quarantined)
+    for name in ("utf-16", "utf16", "U16", "utf-32", "unicode"):
+        (ascii_page,) = read(
+            write(tmp_path / "d.html", f"<meta charset={name}>pin 4711 of Ann."), encoding_errors="replace"
+        ).documents()
+        assert ascii_page.text == "pin 4711 of Ann."
     (again,) = read(write(tmp_path / "c.html", "<meta charset=utf-16>€")).documents()
     assert again.text == "€"
 

@@ -13,6 +13,9 @@ UNDECODABLE = "holds bytes that its charset does not have; they were replaced"
 # Codecs of Python that no mail or page means: they transform text, or cost more than linear time.
 _NO_CHARSETS = frozenset({"idna", "punycode", "raw-unicode-escape", "unicode-escape", "undefined", "mbcs", "oem"})
 
+# What else the web's standard has labels for: no text, private letters, and UTF-16, which few who say "unicode" mean.
+_NOT_FROM_LABELS = ("replacement", "x-user-defined", "utf-16")
+
 
 def decoded(
     data: bytes, charset: str | None, what: str, errors: Literal["strict", "replace"]
@@ -22,7 +25,7 @@ def decoded(
     Without a charset, or with one that names ASCII, the bytes may also be UTF-8. what: the thing in messages ("the body").
     Raises BadRecord when strict; neither it nor the reason quotes the bytes or the charset, which came with them.
     """
-    codec = _codec(charset) if charset else "utf-8"
+    codec = codec_of(charset) if charset else "utf-8"
     if codec == "ascii":
         codec = "utf-8"
     if codec is None:
@@ -47,13 +50,26 @@ def decoded(
     return data.decode(codec, "replace"), f"{what} {UNDECODABLE}"
 
 
-def _codec(charset: str) -> str | None:
-    """Python's name of a charset, None for an unknown one."""
+def codec_of(charset: str) -> str | None:
+    """Python's name of a charset, None for an unknown one.
+
+    >>> codec_of("Latin1"), codec_of("windows-874"), codec_of("rot13")
+    ('iso8859-1', 'cp874', None)
+    """
     charset = charset.strip().strip("\"'")
     if not charset.isascii() or not 0 < len(charset) <= 40:
         return None
     try:
         info = codecs.lookup(charset)
     except (LookupError, ValueError):
-        return None
+        return _web_codec(charset)
     return info.name if info._is_text_encoding and info.name not in _NO_CHARSETS else None
+
+
+def _web_codec(label: str) -> str | None:
+    """The codec of a name that only the web's standard knows (WHATWG Encoding)."""
+    from webencodings import lookup
+
+    found = lookup(label)
+    name = found.codec_info.name if found else ""
+    return None if name.startswith(_NOT_FROM_LABELS) or not name else str(name)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.charsets import decoded
+from taciturn.text.readers.charsets import codec_of, decoded
 from taciturn.text.readers.files import decode, opened, too_long
 from taciturn.text.readers.formats import Item
 from taciturn.text.readers.items import BadRecord, Quarantined, Row
@@ -45,10 +46,10 @@ def html(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
 
 
 def declared(data: bytes) -> str | None:
-    """The charset that a page declares for itself. A page that can say so in ASCII is not UTF-16."""
+    """The charset that a page declares for itself. A page that can say so in ASCII is not UTF-16 or UTF-32, by any name."""
     found = _META.search(data, 0, _META_WITHIN)
     charset = found[1].decode("ascii") if found else None
-    return None if charset is None or charset.lower().startswith("utf-16") else charset
+    return None if charset is None or (codec_of(charset) or "").startswith(("utf-16", "utf-32")) else charset
 
 
 def text_of_html(source: str) -> str:
