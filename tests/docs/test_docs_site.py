@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -73,6 +74,19 @@ def test_every_page_is_in_the_menu_and_every_entry_is_a_page() -> None:
     there = {str(path.relative_to(DOCS)) for path in DOCS.rglob("*.md")}
     assert listed <= there
     assert {page for page in there - listed if not page.startswith("papers/")} == set()
+
+
+def test_the_page_of_libraries_names_each_of_them_and_files_that_exist() -> None:
+    page = (DOCS / "dependencies.md").read_text("utf-8")
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = {name: of for name, of in project["optional-dependencies"].items() if name not in ("all", "dev")}
+    _, _, table = page.partition("## Libraries, and what for")
+    cells = set(re.findall(r"[\w-]+", " ".join(re.findall(r"^\|(.*)\|[^|]*\|$", table, re.MULTILINE))))
+    needed = [line for of in (project["dependencies"], *extras.values()) for line in of]
+    assert {re.match(r"[\w-]+", line)[0] for line in needed} | set(extras) <= cells  # type: ignore[index]
+    files = re.findall(r"`(\w+/[\w/]+\.py)`", page)
+    assert files
+    assert [file for file in files if not (ROOT / "src" / "taciturn" / file).is_file()] == []
 
 
 def test_links_of_the_readme_exist() -> None:
