@@ -140,11 +140,11 @@ def test_group_scores_are_sums_over_disjoint_groups() -> None:
     def keep(_: str, attacks: Any, *__: Any, **___: Any) -> None:
         seen.update(attacks)
 
-    original, module.told = module.told, keep
+    original, module.finding_from_scores = module.finding_from_scores, keep
     try:
         group_membership(model, TOKENIZER, a, b, group_size=20)
     finally:
-        module.told = original
+        module.finding_from_scores = original
     assert seen["loss"][0].shape == (2,)
     assert -seen["loss"][0].sum() == pytest.approx((nll / count).sum())
 

@@ -187,7 +187,7 @@ def test_p28_an_edited_pattern_or_reader_gives_another_key(tmp_path: Path, monke
     monkeypatch.setattr(options, "files", copies.__getitem__)
     options.code_digest.cache_clear()
     assert key() == before
-    words = copies["taciturn.screening"] / "policies" / "words.py"
+    words = copies["taciturn.screening"] / "policies" / "rare_words.py"
     words.write_text(words.read_text() + "# edited\n")
     options.code_digest.cache_clear()
     after = key()

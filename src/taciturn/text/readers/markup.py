@@ -8,7 +8,6 @@ from html import unescape
 from pathlib import Path
 
 from taciturn.text.read_options import ReadOptions
-from taciturn.text.readers.charsets import decoded
 from taciturn.text.readers.charsets import codec_of, decoded
 from taciturn.text.readers.files import decode, opened, too_long
 from taciturn.text.readers.formats import Item
