@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from textwrap import wrap
 from xml.sax.saxutils import escape
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -41,14 +42,17 @@ def draw(root: Path = ROOT) -> str:
     parts, y = [], GAP
     for row in house:
         width = (WIDTH - GAP * (len(row) + 1)) / len(row)
-        height = max(PAD * 2 + LINE * (1 + len(wings.get(room, []))) for room in row)
+        lines = {
+            room: [x for line in wings.get(room, []) for x in wrap(" · ".join(line), int(width / 7))] for room in row
+        }
+        height = PAD * 2 + LINE * (1 + max(map(len, lines.values())))
         for i, room in enumerate(row):
             x = GAP + i * (width + GAP)
             parts.append(f'<rect x="{x:.0f}" y="{y}" width="{width:.0f}" height="{height}" rx="4"/>')
             parts.append(f'<text x="{x + PAD:.0f}" y="{y + PAD + 11}">{escape(room)}</text>')
             parts.extend(
-                f'<text class="w" x="{x + PAD:.0f}" y="{y + PAD + 11 + LINE * n}">{escape(" · ".join(line))}</text>'
-                for n, line in enumerate(wings.get(room, []), 1)
+                f'<text class="w" x="{x + PAD:.0f}" y="{y + PAD + 11 + LINE * n}">{escape(line)}</text>'
+                for n, line in enumerate(lines[room], 1)
             )
         y += height + GAP
     title = "What may import what: a room those below it, a wing the wings below it in its room"
