@@ -37,7 +37,7 @@ def shared_masks() -> Iterator[None]:
         patch("taciturn.persample.isolated.without_dropout", nullcontext),
         patch("taciturn.persample.isolated._streams", lambda _: []),
         patch("taciturn.training.check.require_isolation"),
-        patch("taciturn.training.engine.assured"),
+        patch("taciturn.training.engine.require_isolation"),
     ):
         yield
 
