@@ -71,8 +71,9 @@ def records(n: int, steps: int = 20) -> None:
     from taciturn.models.tokens import Tokens, byte_tokenizer
     from taciturn.training.engine import Options, fit
     from taciturn.training.phase import Phase
-    from taciturn.training.phase_terms import ClipNoise, Poisson
+    from taciturn.training.phase_terms import ClipNoise
     from taciturn.training.plan import Model, Plan, Seeds, Target
+    from taciturn.training.samplers import Poisson
     from taciturn.training.schedules import Optimiser
 
     tokenizer = byte_tokenizer()

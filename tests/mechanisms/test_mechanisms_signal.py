@@ -9,8 +9,9 @@ from taciturn.mechanisms.cost import cost_lines
 from taciturn.mechanisms.signal import SATURATED, ratio, signal_warnings
 from taciturn.privacy.accounting.calibrate import noise_multiplier
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import ClipNoise, Plain, Poisson, Shuffle
+from taciturn.training.phase_terms import ClipNoise, Plain
 from taciturn.training.plan import Plan, Target
+from taciturn.training.samplers import Poisson, Shuffle
 from taciturn.training.schedules import Optimiser
 
 

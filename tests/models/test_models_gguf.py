@@ -20,9 +20,10 @@ from taciturn.models.loss import collate, record_losses
 from taciturn.models.tokens import byte_tokenizer, encode_all, load_tokenizer, mask_id
 from taciturn.training.passes import Work
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import ClipNoise, Poisson
+from taciturn.training.phase_terms import ClipNoise
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.samplers import Poisson
 from taciturn.training.schedules import Optimiser
 from taciturn.training.updates.clip_noise import private_gradient
 

@@ -20,10 +20,11 @@ from taciturn.text.document import MASK
 from taciturn.training.engine import Options, fit
 from taciturn.training.passes import Work
 from taciturn.training.phase import Phase, epoch_steps
-from taciturn.training.phase_terms import ClipNoise, Plain, Poisson, Shuffle
+from taciturn.training.phase_terms import ClipNoise, Plain
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.randomness.sampling import draw
+from taciturn.training.samplers import Poisson, Shuffle
 from taciturn.training.state import metrics
 from taciturn.training.state.metrics import Clock, Progress
 from taciturn.training.updates.clip_noise import private_gradient

@@ -31,10 +31,11 @@ from taciturn.screening.policies import policy
 from taciturn.text.readers import Corpus
 from taciturn.training.engine import Options, fit
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import ClipNoise, Poisson, Shuffle
+from taciturn.training.phase_terms import ClipNoise
 from taciturn.training.plan import Target
 from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.randomness.sampling import draw
+from taciturn.training.samplers import Poisson, Shuffle
 from taciturn.training.state.metrics import Progress
 
 

@@ -17,8 +17,9 @@ from taciturn.text.document import MASK, Record
 from taciturn.text.spans import Span
 from taciturn.training.engine import Options, fit
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import ClipNoise, Plain, Poisson, Shuffle
+from taciturn.training.phase_terms import ClipNoise, Plain
 from taciturn.training.plan import Model, Plan, Seeds, Target
+from taciturn.training.samplers import Poisson, Shuffle
 from taciturn.training.schedules import Optimiser
 
 TOKENIZER = byte_tokenizer()

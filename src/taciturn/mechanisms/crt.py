@@ -25,8 +25,9 @@ from taciturn.privacy.guarantees.statements import (
 )
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
-from taciturn.training.phase_terms import Fill, Plain, Poisson, Shuffle
+from taciturn.training.phase_terms import Fill, Plain
 from taciturn.training.plan import Plan, Target
+from taciturn.training.samplers import Poisson, Shuffle
 
 SUMMARY = "plain steps on public text, DP-SGD on private records; confidentiality for every secret"
 

@@ -31,8 +31,9 @@ from taciturn.privacy.guarantees.statements import (
 )
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
-from taciturn.training.phase_terms import Plain, Poisson, Residual, Shuffle
+from taciturn.training.phase_terms import Plain, Residual
 from taciturn.training.plan import Plan, Target
+from taciturn.training.samplers import Poisson, Shuffle
 from taciturn.training.units.row_groups import Units
 
 SUMMARY = "crt whose noise falls on what private records add to their skeletons"

@@ -13,8 +13,8 @@ from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.statements import RECORD, confidentiality, record_privacy
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import Poisson
 from taciturn.training.plan import Plan, Target
+from taciturn.training.samplers import Poisson
 from taciturn.training.units.row_groups import Units
 
 SUMMARY = "DP-SGD on every record; protects everything, costs the most"

@@ -47,8 +47,9 @@ from taciturn.privacy.guarantees.statements import (
 from taciturn.privacy.guarantees.theorems import averaged, recall_bound
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
-from taciturn.training.phase_terms import Plain, Poisson, Shuffle
+from taciturn.training.phase_terms import Plain
 from taciturn.training.plan import Plan, Target
+from taciturn.training.samplers import Poisson, Shuffle
 
 SUMMARY = "fine-tune on redacted text, then privately on the originals; selective privacy"
 

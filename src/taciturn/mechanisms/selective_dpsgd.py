@@ -35,8 +35,9 @@ from taciturn.privacy.guarantees.statements import (
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import MASK
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import Poisson, SelectiveState
+from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Plan, Target
+from taciturn.training.samplers import Poisson
 
 SUMMARY = "an LSTM with noise on sensitive tokens only; nothing for what the policy misses"
 

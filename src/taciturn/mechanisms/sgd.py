@@ -12,8 +12,9 @@ from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.statements import SECRET, no_guarantee
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
-from taciturn.training.phase_terms import Plain, Shuffle
+from taciturn.training.phase_terms import Plain
 from taciturn.training.plan import Plan, Target
+from taciturn.training.samplers import Shuffle
 
 SUMMARY = "ordinary training on the original text; no protection"
 

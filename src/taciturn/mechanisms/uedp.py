@@ -29,8 +29,9 @@ from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.statements import NOISED, UNITS, by_units, equal_worlds, with_status
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import ClipNoise, PoissonKinds, UserEntity
+from taciturn.training.phase_terms import ClipNoise
 from taciturn.training.plan import Plan, Target
+from taciturn.training.samplers import PoissonKinds, UserEntity
 from taciturn.training.units.deletions import deletion_bounds, deletion_quantiles, deletions
 from taciturn.training.units.grouping import Caps, by_user_entity, capped, kinds, row_keys
 from taciturn.training.units.row_groups import Units

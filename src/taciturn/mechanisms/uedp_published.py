@@ -27,8 +27,9 @@ from taciturn.privacy.guarantees.published_uedp import exchanged, published_boun
 from taciturn.privacy.guarantees.statements import NOISED, UNITS, with_status
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import LocalUpdates, UserEntity
+from taciturn.training.phase_terms import LocalUpdates
 from taciturn.training.plan import Plan, Target
+from taciturn.training.samplers import UserEntity
 from taciturn.training.units.deletions import holders
 from taciturn.training.units.row_groups import Mentions, Units, grouped
 

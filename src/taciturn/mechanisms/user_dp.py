@@ -23,8 +23,9 @@ from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.statements import by_units
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import ClipNoise, LocalUpdates, Poisson
+from taciturn.training.phase_terms import ClipNoise, LocalUpdates
 from taciturn.training.plan import Plan, Target
+from taciturn.training.samplers import Poisson
 from taciturn.training.units.grouping import by_user
 from taciturn.training.units.row_groups import Units
 

@@ -11,10 +11,9 @@ from math import ceil
 
 from taciturn.errors import UsageError
 from taciturn.privacy.accounting.events import Event, NonPrivate, Part
-from taciturn.training.phase_terms import Fill, Poisson, PoissonKinds, Rule, Sampler, Shuffle, Unit, UserEntity
+from taciturn.training.phase_terms import Fill, Rule, Unit
+from taciturn.training.samplers import SAMPLERS, Poisson, Sampler, Shuffle
 from taciturn.training.schedules import Optimiser
-
-SAMPLERS = (Shuffle, Poisson, PoissonKinds, UserEntity)
 
 
 @dataclass(frozen=True, slots=True)

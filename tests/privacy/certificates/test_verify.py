@@ -22,7 +22,7 @@ from taciturn.privacy.certificates.digests import load_json, write_json
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.privacy.guarantees.claims import spent_of
 from taciturn.training import phase as phases
-from taciturn.training import phase_terms, schedules
+from taciturn.training import phase_terms, samplers, schedules
 from taciturn.training import plan as plans
 
 
@@ -298,7 +298,7 @@ def test_the_closed_set_is_what_plans_have() -> None:
 
     assert {
         each.__name__: names(each)
-        for each in (phase_terms.Shuffle, phase_terms.Poisson, phase_terms.PoissonKinds, phase_terms.UserEntity)
+        for each in (samplers.Shuffle, samplers.Poisson, samplers.PoissonKinds, samplers.UserEntity)
     } == (plan_fields.SAMPLERS)
     rules = (
         phase_terms.Plain,
@@ -311,7 +311,7 @@ def test_the_closed_set_is_what_plans_have() -> None:
     assert names(schedules.Optimiser) == plan_fields.PARTS["optimiser"]
     assert names(phase_terms.Fill) == plan_fields.PARTS["fill"]
     assert names(plans.Model) == plan_fields.PARTS["model"]
-    rule, sampler = phase_terms.ClipNoise(1.0, 2.0), phase_terms.Poisson(0.1)
+    rule, sampler = phase_terms.ClipNoise(1.0, 2.0), samplers.Poisson(0.1)
     phase = phases.Phase("private", ("private",), 9, sampler, rule, 3, schedules.Optimiser(), rows=(1, 2))
     plan_fields.checked(plans.Plan("crt", (phase,), 1, plans.Target(1.0, 1e-5), "key").to_json())
 

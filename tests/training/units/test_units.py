@@ -22,10 +22,11 @@ from taciturn.training.clipping import clipped_units, passes
 from taciturn.training.engine import Options, fit
 from taciturn.training.passes import Work, scored
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import ClipNoise, LocalUpdates, Poisson, PoissonKinds, Residual, UserEntity
+from taciturn.training.phase_terms import ClipNoise, LocalUpdates, Residual
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.randomness.sampling import chosen, draw
+from taciturn.training.samplers import Poisson, PoissonKinds, UserEntity
 from taciturn.training.schedules import Optimiser
 from taciturn.training.units.grouping import by_user, by_user_entity, mentions
 from taciturn.training.units.row_groups import Units, grouped, of_lists

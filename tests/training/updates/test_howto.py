@@ -16,7 +16,8 @@ from taciturn.errors import DataError, TaciturnError, UsageError
 from taciturn.privacy.accounting.events import PoissonGaussian
 from taciturn.privacy.certificates import plan_fields
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import ClipNoise, Poisson, Shuffle
+from taciturn.training.phase_terms import ClipNoise
+from taciturn.training.samplers import Poisson, Shuffle
 from taciturn.training.updates import release
 
 PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "new-rule.md"

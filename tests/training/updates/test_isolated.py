@@ -24,9 +24,10 @@ from taciturn.training.clipping import clipped, clipped_units
 from taciturn.training.engine import Options, fit
 from taciturn.training.passes import Work
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import ClipNoise, LocalUpdates, Plain, Poisson, Shuffle
+from taciturn.training.phase_terms import ClipNoise, LocalUpdates, Plain
 from taciturn.training.plan import Model, Plan, Seeds, Step, Target
 from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.samplers import Poisson, Shuffle
 from taciturn.training.schedules import Optimiser
 from taciturn.training.units.row_groups import of_lists
 from taciturn.training.updates.federated import local_gradient

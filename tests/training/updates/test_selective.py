@@ -28,9 +28,10 @@ from taciturn.privacy.accounting.events import SelectiveGaussian
 from taciturn.text.document import MASK
 from taciturn.training.passes import Work
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import Poisson, SelectiveState, Shuffle
+from taciturn.training.phase_terms import SelectiveState
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.samplers import Poisson, Shuffle
 from taciturn.training.schedules import Optimiser
 from taciturn.training.updates.plain import plain_gradient
 from taciturn.training.updates.selective import (

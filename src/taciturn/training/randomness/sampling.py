@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from taciturn.errors import DataError
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import Poisson, PoissonKinds, Shuffle, UserEntity
 from taciturn.training.plan import Step
 from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.samplers import Poisson, PoissonKinds, Shuffle, UserEntity
 from taciturn.training.units.row_groups import Ints, Mentions, Units
 
 
