@@ -46,7 +46,7 @@ FOR = {
 }
 CORE = (
     *("numpy", "scipy", "pyarrow", "pydantic", "dp-accounting", "google-re2", "python-stdnum", "wordfreq"),
-    *("cyclopts", "orjson", "py3langid", "rich", "tomli-w", "webencodings"),
+    *("annotated-types", "cyclopts", "orjson", "py3langid", "rich", "tomli-w", "webencodings"),
 )
 
 
