@@ -35,6 +35,7 @@ from taciturn.training.state.releases import Releases
 from taciturn.training.state.stuck_tensors import fingerprint, to_watch, watched
 from taciturn.training.step import take
 from taciturn.training.units.row_groups import Units
+from taciturn.training.updates import release
 from taciturn.training.updates.plain import never_filled
 from taciturn.training.updates.release import Context
 
@@ -172,6 +173,7 @@ def _check_data(plan: Plan, data: Mapping[str, Tokens], units: Mapping[str, Unit
                 "batches; a loader of its own would draw them at a rate the accountant does not know, and the stated ε "
                 "would not hold"
             )
+        release.of(phase.rule)  # a rule that nothing carries out is named before anything is written
         if phase.rule.sensitive and tokens.sensitive is None:
             raise UsageError(
                 f"phase {phase.name!r}: its rule noises sensitive tokens, and its records do not say which those are"

@@ -24,7 +24,8 @@ class Rule(Protocol):
     """What a step does with what it drew. clip: C, zero in a plain step. noise_multiplier: σ in units of ``clip``, likewise.
 
     units: the kinds of units it can take. sensitive: whether its records come with flags of sensitive tokens; what it
-    protects is then what the policy detects. dropout: whether dropout may run within its steps.
+    protects is then what the policy detects. dropout: whether dropout runs within its steps, which is said of a plan and
+    decides nothing: passes of clipped gradients have none, whatever a rule says (persample/isolated.py).
     """
 
     __dataclass_fields__: ClassVar[dict[str, Any]]

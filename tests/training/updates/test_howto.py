@@ -75,4 +75,9 @@ def test_a_noised_step_that_shows_something_is_refused(page: ModuleType, tmp_pat
 def test_a_term_nobody_registered_is_named(page: ModuleType, tmp_path: Path) -> None:
     del release.UPDATES[page.SignNoise]
     with pytest.raises(UsageError, match="SignNoise"):
-        run(plan(phase(page), repeat=1), tmp_path)
+        run(plan(phase(page), repeat=1), tmp_path / "run")
+    assert not (tmp_path / "run").exists(), "it is named before anything is written"
+
+
+def test_who_trains_and_who_verifies_know_the_same_rules() -> None:
+    assert {term.__name__ for term in release.UPDATES} == set(plan_fields.RULES)
