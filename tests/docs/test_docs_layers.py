@@ -39,3 +39,11 @@ def test_the_map_names_every_room_and_every_wing_and_nothing_else() -> None:
 def test_every_path_of_the_page_exists() -> None:
     for path in re.findall(r"`((?:src|tests|docs|experiments|benchmarks)/[\w/.-]+)`", PAGE.read_text("utf-8")):
         assert (ROOT / path).exists(), path
+
+
+def test_every_file_that_the_source_speaks_of_is_there() -> None:
+    """Docstrings and comments name files without their folders; a move must not leave one behind."""
+    there = {each.name for each in ROOT.rglob("*.py") if ".venv" not in each.parts}
+    for source in SOURCE.rglob("*.py"):
+        for name in re.findall(r"\b(\w+\.py)\b", source.read_text("utf-8")):
+            assert name in there, f"{source.relative_to(SOURCE)} speaks of {name}"

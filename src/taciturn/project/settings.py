@@ -1,4 +1,4 @@
-"""project.toml: every setting of every step, read strictly. words.py has a comment for each."""
+"""project.toml: every setting of every step, read strictly. comments.py has a comment for each."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ class TradeOff:
 
     mu: μ of Gaussian DP at every δ from ``down_to_delta`` up (0: the whole curve). detected: the largest share that an
     attack finds at the rate ``false_alarms``, from the curve itself, which says less than μ would. Both as computed, so that
-    two machines differ in their last digits and not in a rounded one (rounded.py).
+    two machines differ in their last digits and not in a rounded one (rounding.py).
     """
 
     mu: float

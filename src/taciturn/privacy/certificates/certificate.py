@@ -2,9 +2,9 @@
 
     run folder: plan.json  evidence.json  ledger.jsonl  model/**   →   certificate.json
 
-All of it but the date and the versions is a function of the files beside it (:func:`recompute`, exported.py). Issuing writes
-that function's value; verifying computes it again and compares (verify.py). The file is canonical JSON: sorted keys,
-shortest exact floats, "inf" for ∞, and a digest of itself. Every ε and μ in it is rounded up to nine digits (rounded.py).
+All of it but the date and the versions is a function of the files beside it (:func:`recompute`, exported_model.py). Issuing
+writes that function's value; verifying computes it again and compares (verify.py). The file is canonical JSON: sorted keys,
+shortest exact floats, "inf" for ∞, and a digest of itself. Every ε and μ in it is rounded up to nine digits (rounding.py).
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What several runs on one corpus spend: all of them together, or the one that was chosen among them.
 
-Together: as one run of all their steps, whatever was looked at in between. Chosen: by private selection (selection.py),
-which costs less than composition and rests on much more.
+Together: as one run of all their steps, whatever was looked at in between. Chosen: by private selection
+(private_selection.py), which costs less than composition and rests on much more.
 """
 
 from __future__ import annotations

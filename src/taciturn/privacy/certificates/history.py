@@ -1,4 +1,4 @@
-"""The runs made on one screened corpus, as it remembers them; what they spend is in together.py.
+"""The runs made on one screened corpus, as it remembers them; what they spend is in composed_runs.py.
 
     runs.jsonl in the corpus's folder, mode 0600      one line when a run begins or goes on, with where it stands and all
                                                       that its plan may spend, and one when it ends, with what its
@@ -78,7 +78,7 @@ class Line(BaseModel):
 
 
 class Drawn(BaseModel):
-    """How many runs were drawn to choose the best from, and the law (tuning.py). The number is never published."""
+    """How many runs were drawn to choose the best from, and the law (selection_law.py). The number is never published."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 

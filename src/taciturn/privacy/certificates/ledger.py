@@ -1,7 +1,7 @@
 """The ledger: one line for every training step that happened, none of which is ever taken back.
 
-Lines (lines.py) are sealed one by another, so no line can be changed, dropped or moved without changing every later one,
-and the last hash stands for the whole file. Lines are written as the step ends. A process killed in the middle of a
+Lines (ledger_lines.py) are sealed one by another, so no line can be changed, dropped or moved without changing every later
+one, and the last hash stands for the whole file. Lines are written as the step ends. A process killed in the middle of a
 write leaves a torn last line: resuming drops it, verifying refuses it.
 
 A run that goes on from a checkpoint finds lines after it. Steps done again with the same release are these lines

@@ -1,7 +1,7 @@
 """How many runs the best is chosen from: a law by name, drawn from the operating system's entropy.
 
-The price of choosing (selection.py) holds for a number of runs drawn beforehand, from a law that anyone may know, and never
-told: a number that a person thought of, or stopped at, has no such price.
+The price of choosing (private_selection.py) holds for a number of runs drawn beforehand, from a law that anyone may know,
+and never told: a number that a person thought of, or stopped at, has no such price.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 | level | marks, beside addresses, numbers in groups and words with an "@" |
 |---|---|
-| ``conservative`` | words with a capital, a digit or a foreign letter, and rare ones (words.py) |
+| ``conservative`` | words with a capital, a digit or a foreign letter, and rare ones (rare_words.py) |
 | ``conservative:names`` | also common names of people in lower case |
 | ``conservative:strict`` | also words rarer than ten in a million, and all of a record that holds a cue ("name", "street") |
 | ``conservative:paranoid`` | every word but 600 function words and words of customer service; all of a record with a cue |
@@ -35,7 +35,7 @@ CUES = (
 )  # fmt: skip
 """Words beside which a secret is likely to stand."""
 
-# With the function words of words.py: what "paranoid" leaves public.
+# With the function words of rare_words.py: what "paranoid" leaves public.
 _SERVICE = frozenset(
     """
     s t m d ll re ve will
@@ -77,7 +77,7 @@ class Closed:
     def find(self, views: Sequence[View]) -> list[Detection]:
         return all_but(_plain(), views, self.name)
 
-    def local(self, view: View) -> bool:  # noqa: ARG002  see words.py
+    def local(self, view: View) -> bool:  # noqa: ARG002  see rare_words.py
         return True
 
 

@@ -2,7 +2,7 @@
 
 AES-256 in counter mode from zero (NIST SP 800-38A, section 6.5) under a key made for one stream only, by keyed BLAKE2b
 (RFC 7693) from a master secret. The master secret is 32 bytes of operating-system entropy, drawn anew for every
-stream, the secret key of a run (repeat.py), or the hash of a seed.
+stream, the secret key of a run (noise_key.py), or the hash of a seed.
 """
 
 from __future__ import annotations

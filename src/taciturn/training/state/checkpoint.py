@@ -4,7 +4,7 @@
     clip norms · how passes are cut · rows of metrics that waited for this checkpoint
 
 Sampler and dropout have no state of their own: what a step draws is a function of its number and the seeds, or the key of
-the run, which lies beside the checkpoints and in none of them (repeat.py). A frozen base is not saved: its fingerprint
+the run, which lies beside the checkpoints and in none of them (noise_key.py). A frozen base is not saved: its fingerprint
 is, and a resumed run must have the same.
 """
 

@@ -68,7 +68,7 @@ def destroy_key(folder: Path) -> None:
 
 
 def derived(key: bytes, plan_key: str, branch: str) -> bytes:
-    """The master secret of a run's streams (stream.py) since the mark ``branch`` of its ledger: another after each mark, so
+    """The master secret of a run's streams (keystream.py) since the mark ``branch`` of its ledger: another after each, so
     that nothing is drawn twice for a step that is done anew."""
     return blake2b(f"{plan_key} {branch}".encode(), digest_size=32, key=key, person=b"taciturn-attempt").digest()
 
