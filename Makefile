@@ -23,7 +23,8 @@ test: lint  ## lint, types, import layers, every test
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -rs src/taciturn tests  # two workers on two cores: more threads only wait
 
 quick: $(VENV)/.installed  ## the tests of what was changed
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $$($(BIN)/python tests/changed.py)
+	tests="$$($(BIN)/python tests/changed.py)"; test -n "$$tests" || { echo "nothing that has tests was changed"; exit 0; }; \
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 $$tests
 
 explore: lint  ## property tests with examples they have not seen
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --hypothesis-profile explore -m hypothesis tests

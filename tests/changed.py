@@ -1,10 +1,12 @@
 """Which tests to run for what was changed since the last commit on the main line: `make quick`.
 
-A source file's own test file where there is one, else the tests of its wing or room; a changed test file itself.
+A source file's own test file where there is one, else those of its wing or room that import it, else the whole wing or room;
+a changed test file itself.
 """
 
 from __future__ import annotations
 
+import re
 import subprocess
 from pathlib import Path, PurePosixPath
 
@@ -18,18 +20,21 @@ def mirrored(changed: list[str], root: Path = ROOT) -> list[str]:
         if name.parts[0] == "tests" and name.name.startswith("test_"):
             found.add(name)
         elif name.parts[:2] == ("src", "taciturn") and name.suffix == ".py":
-            found.add(_mirror(PurePosixPath(*name.parts[2:]), root))
+            found |= _mirror(PurePosixPath(*name.parts[2:]), root)
         elif name.suffix == ".md":
             found.add(PurePosixPath("tests/docs/test_docs_site.py"))
     return sorted(str(each) for each in found if (root / each).exists() and not found & set(each.parents))
 
 
-def _mirror(source: PurePosixPath, root: Path) -> PurePosixPath:
+def _mirror(source: PurePosixPath, root: Path) -> set[PurePosixPath]:
     folder = PurePosixPath("tests") / source.parent
     while not (root / folder).is_dir():
         folder = folder.parent
-    own = [each for each in (root / folder).glob("test_*.py") if each.stem.endswith(f"_{source.stem}")]
-    return PurePosixPath(own[0].relative_to(root)) if len(own) == 1 else folder
+    tests = sorted((root / folder).rglob("test_*.py"))
+    own = [each for each in tests if each.stem.endswith(f"_{source.stem}")]
+    imports = re.compile(rf"^ *(from|import) .*\b{source.stem}\b", re.MULTILINE)
+    some = own if len(own) == 1 else [each for each in tests if imports.search(each.read_text("utf-8"))]
+    return {PurePosixPath(each.relative_to(root)) for each in some} or {folder}
 
 
 def changed(root: Path = ROOT) -> list[str]:

@@ -7,12 +7,14 @@ from changed import ROOT, mirrored
 
 def test_a_file_s_own_tests_else_those_of_its_wing_else_of_its_room() -> None:
     assert mirrored(["src/taciturn/privacy/accounting/renyi.py"]) == ["tests/privacy/accounting/test_renyi.py"]
-    assert mirrored(["src/taciturn/privacy/accounting/grids.py"]) == ["tests/privacy/accounting"]
+    some = mirrored(["src/taciturn/privacy/accounting/mixture_coins.py"])
+    assert some == ["tests/privacy/accounting/test_user_entity.py"], "the tests that import it"
+    assert mirrored(["src/taciturn/privacy/accounting/new.py"]) == ["tests/privacy/accounting"]
     assert mirrored(["src/taciturn/recipes/crt/curves.py"]) == ["tests/recipes"]
 
 
 def test_each_test_runs_once_and_what_is_gone_is_left_out() -> None:
-    files = ["src/taciturn/privacy/accounting/grids.py", "tests/privacy/accounting/test_renyi.py", "tests/test_gone.py"]
+    files = ["src/taciturn/privacy/accounting/new.py", "tests/privacy/accounting/test_renyi.py", "tests/test_gone.py"]
     assert mirrored(files) == ["tests/privacy/accounting"]
     assert mirrored(["tests/test_changed.py", "LICENSE"]) == ["tests/test_changed.py"]
 
