@@ -7,7 +7,9 @@ import math
 
 import mpmath
 import numpy as np
-from scipy.stats import binom, norm
+from scipy.optimize import brentq
+from scipy.special import ndtr
+from scipy.stats import binom
 
 
 def pairs(q: float, k: int, relation: str) -> list[tuple[np.ndarray, np.ndarray]]:
@@ -45,6 +47,19 @@ def one_step_delta(q: float, sigma: float, epsilon: float, k: int, relation: str
     return float(worst)
 
 
+def smallest(losses: np.ndarray, pmf: np.ndarray, lost: float, delta: float, limit: float) -> float:
+    """ε in [0, limit] where lost + E(1 − e^{ε − loss})₊ falls to δ, to 40 binary digits of ``limit``."""
+
+    def excess(epsilon: float) -> float:
+        first = int(np.searchsorted(losses, epsilon, side="right"))
+        found = lost + float(pmf[first:] @ -np.expm1(epsilon - losses[first:]))
+        return math.log(max(found, 1e-300) / delta)
+
+    if excess(0.0) <= 0:
+        return 0.0
+    return limit if excess(limit) > 0 else float(brentq(excess, 0.0, limit, xtol=limit * 2.0**-40, rtol=1e-12))
+
+
 def epsilon_bracket(
     steps: list[tuple[float, float, int]], delta: float, k: int, relation: str, width: float, limit: float
 ) -> tuple[float, float]:
@@ -64,7 +79,7 @@ def epsilon_bracket(
                     for ws, s in ((up, 1), (down, -1))
                 ]
                 loss = np.log(ratio[0]) - np.log(ratio[1])
-                cdf = sum(w * norm.cdf(x, j, sigma) for j, w in enumerate(up))
+                cdf = sum(w * ndtr((x - j) / sigma) for j, w in enumerate(up))
                 ends = loss[1:] if rounding is np.ceil else loss[:-1]
                 index = rounding(ends / width).astype(int) + size // 2
                 pmf = np.bincount(index, weights=np.diff(cdf), minlength=size)
@@ -72,12 +87,6 @@ def epsilon_bracket(
                 spectrum *= np.fft.rfft(np.roll(pmf, -(size // 2))) ** count
             pmf = np.roll(np.fft.irfft(spectrum, size), size // 2).clip(0)
             lost = (1 - kept) if rounding is np.ceil else 0.0
-            low, high = 0.0, limit
-            for _ in range(40):
-                middle = (low + high) / 2
-                above = losses > middle
-                excess = lost + float(pmf[above] @ -np.expm1(middle - losses[above]))
-                low, high = (middle, high) if excess > delta else (low, middle)
-            worst = max(worst, high)
+            worst = max(worst, smallest(losses, pmf, lost, delta, limit))
         bounds.append(worst)
     return bounds[0], bounds[1]

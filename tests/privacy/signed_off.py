@@ -39,7 +39,7 @@ PLAN = {
 }  # fmt: skip
 EVIDENCE = Evidence(
     delta=8e-5, skeletons=True, labelled=200, missed_by_pi=20, missed_by_both=0, groups=(("accounts", 2),),
-    records_per_user=3, counts={"read": 130, "public": 90, "private": 40, "quarantined": 0},
+    records_per_user=3, counts={"read": 130, "public": 90, "private": 40, "quarantined": 0}, protected=40,
 )  # fmt: skip
 FILES = {
     "model.safetensors": bytes(range(256)) * 4,

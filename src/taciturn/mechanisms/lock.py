@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from taciturn.errors import DataError
+from taciturn.text.locks import hold
 
 LOCK = "lock"
 
@@ -23,7 +23,7 @@ def training(out: Path, resume: bool) -> Iterator[None]:
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder / LOCK).open("a+b") as file:
         os.fchmod(file.fileno(), 0o600)
-        _take(file.fileno(), fcntl.LOCK_EX, out)
+        hold(file.fileno(), out, lambda: _busy(file.fileno(), out))
         file.truncate(0)
         file.write(str(os.getpid()).encode())
         file.flush()
@@ -39,19 +39,12 @@ def reading(out: Path) -> Iterator[None]:
         yield
         return
     with file:
-        _take(file.fileno(), fcntl.LOCK_SH, out)
+        hold(file.fileno(), out, lambda: _busy(file.fileno(), out), shared=True)
         yield
 
 
-def _take(descriptor: int, how: int, out: Path) -> None:
-    try:
-        fcntl.flock(descriptor, how | fcntl.LOCK_NB)
-    except BlockingIOError:
-        who = os.pread(descriptor, 20, 0).decode("ascii", "replace")
-        raise DataError(
-            f"another process{f' ({who})' if who.isdigit() else ''} is at work in {out}: wait until it ends, or stop it"
-        ) from None
-    except OSError as error:
-        raise DataError(
-            f"{out} cannot be locked ({error.strerror}): name a folder on a file system with locks"
-        ) from error
+def _busy(descriptor: int, out: Path) -> DataError:
+    who = os.pread(descriptor, 20, 0).decode("ascii", "replace")
+    return DataError(
+        f"another process{f' ({who})' if who.isdigit() else ''} is at work in {out}: wait until it ends, or stop it"
+    )

@@ -127,11 +127,26 @@ def initialise(module: nn.Module, embedding_range: float, hidden_size: int) -> N
                 nn.init.uniform_(parameter, -(hidden_size**-0.5), hidden_size**-0.5)
 
 
-class AWDLSTMForCausalLM(RecurrentLM):
-    """:class:`Encoder` → decoder over the vocabulary, tied to the embedding where the configuration says so."""
+class _Encoded(PreTrainedModel):
+    """What both models share: an :class:`Encoder`, its embedding and initial weights."""
 
     config_class = AWDLSTMConfig
     base_model_prefix = "encoder"
+    encoder: Encoder
+
+    def _init_weights(self, module: nn.Module) -> None:
+        initialise(module, self.config.initializer_range, self.config.hidden_size)
+
+    def get_input_embeddings(self) -> nn.Embedding:
+        return self.encoder.embedding
+
+    def set_input_embeddings(self, value: nn.Embedding) -> None:
+        self.encoder.embedding = value
+
+
+class AWDLSTMForCausalLM(_Encoded, RecurrentLM):
+    """:class:`Encoder` → decoder over the vocabulary, tied to the embedding where the configuration says so."""
+
     _tied_weights_keys = {"decoder.weight": "encoder.embedding.weight"}  # noqa: RUF012 — what transformers reads
 
     def __init__(self, config: AWDLSTMConfig) -> None:
@@ -140,40 +155,19 @@ class AWDLSTMForCausalLM(RecurrentLM):
         self.decoder = nn.Linear(config.sizes[-1], config.vocab_size)
         self.post_init()
 
-    def _init_weights(self, module: nn.Module) -> None:
-        initialise(module, self.config.initializer_range, self.config.hidden_size)
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.encoder.embedding
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.encoder.embedding = value
-
     def hidden(self, input_ids: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         y, state = self.encoder(input_ids, state)
         return y, state
 
 
-class AWDLSTMForSequenceClassification(PreTrainedModel):
+class AWDLSTMForSequenceClassification(_Encoded):
     """:class:`Encoder` → a linear layer on the output at a record's last token."""
-
-    config_class = AWDLSTMConfig
-    base_model_prefix = "encoder"
 
     def __init__(self, config: AWDLSTMConfig) -> None:
         super().__init__(config)
         self.encoder = Encoder(config)
         self.classifier = nn.Linear(config.sizes[-1], config.num_labels)
         self.post_init()
-
-    def _init_weights(self, module: nn.Module) -> None:
-        initialise(module, self.config.initializer_range, self.config.hidden_size)
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.encoder.embedding
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.encoder.embedding = value
 
     def forward(
         self,

@@ -124,6 +124,7 @@ class LSTMForCausalLM(RecurrentLM):
 
     config_class = LSTMConfig
     base_model_prefix = "lstm"
+    _input_embed_layer = "embedding"
     _tied_weights_keys = {"decoder.weight": "embedding.weight"}  # noqa: RUF012 — the name and type transformers reads
 
     def __init__(self, config: LSTMConfig) -> None:
@@ -147,12 +148,6 @@ class LSTMForCausalLM(RecurrentLM):
                 if name.startswith("bias_ih"):  # a forget gate that starts open (Jozefowicz et al. 2015)
                     with torch.no_grad():
                         parameter[module.hidden_size : 2 * module.hidden_size].fill_(1.0)
-
-    def get_input_embeddings(self) -> nn.Embedding:
-        return self.embedding
-
-    def set_input_embeddings(self, value: nn.Embedding) -> None:
-        self.embedding = value
 
     def hidden(self, input_ids: Tensor, state: State | None = None) -> tuple[Tensor, State]:
         return run_layers(self.layers, self.dropout(self.embedding(input_ids)), state, self.dropout)

@@ -10,7 +10,6 @@ step is taken up again) and marked done after it. Written whole or not at all.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,6 +21,7 @@ import orjson
 
 from taciturn.errors import DataError, UsageError
 from taciturn.text.atomic import write_bytes
+from taciturn.text.locks import hold
 
 FILE, LOCK = "state.json", "lock"
 
@@ -95,8 +95,5 @@ def opened(folder: Path) -> Iterator[State]:
     """The state of a folder, made with mode 0700, for one process at a time. UsageError when another one has it."""
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     with (folder / LOCK).open("ab") as lock:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise UsageError(f"another taciturn run is at work in {folder}; wait for it") from None
+        hold(lock.fileno(), folder, lambda: UsageError(f"another taciturn run is at work in {folder}; wait for it"))
         yield State.read(folder)

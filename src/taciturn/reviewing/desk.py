@@ -6,7 +6,6 @@ or of after the last change. One process holds it at a time.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import os
 import threading
@@ -23,6 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from taciturn.errors import DataError, MismatchError, UsageError
 from taciturn.reviewing import edits
 from taciturn.screening.labels import LabelSpan, Line, read, write
+from taciturn.text.locks import hold
 
 Status = Literal["todo", "done", "skip"]
 
@@ -133,14 +133,12 @@ def revision(line: Line) -> str:
 @contextmanager
 def alone(path: Path, wait: bool = False) -> Iterator[None]:
     """Hold ``path`` for this process, until it ends in whatever way. Raises UsageError if another one does, or waits."""
+    busy = UsageError(
+        f"another taciturn review holds {path.name}; stop it, or give each person a file with --reviewer NAME"
+    )
     descriptor = os.open(path.with_name(f".{path.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-        except BlockingIOError:
-            raise UsageError(
-                f"another taciturn review holds {path.name}; stop it, or give each person a file with --reviewer NAME"
-            ) from None
+        hold(descriptor, path.parent, lambda: busy, wait=wait)
         yield
     finally:
         os.close(descriptor)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import dp_accounting
 import fft_oracle
@@ -21,13 +22,17 @@ def by_quadrature(up: dict[int, float], down: dict[int, float], sigma: float, or
     """D_α of one pair in 30 digits."""
     with mpmath.workdps(30):
 
-        def density(x: mpmath.mpf, law: dict[int, float], sign: int) -> mpmath.mpf:
-            return sum(mpmath.mpf(w) * mpmath.npdf(x, sign * j, sigma) for j, w in law.items())
+        def density(law: dict[int, float], sign: int) -> Callable[[mpmath.mpf], mpmath.mpf]:
+            """Times σ√(2π)."""
+            terms = [(mpmath.mpf(w), mpmath.mpf(sign * j)) for j, w in law.items()]
+            spread = 2 * mpmath.mpf(sigma) ** 2
+            return lambda x: sum(w * mpmath.exp(-((x - at) ** 2) / spread) for w, at in terms)
 
+        p, q = density(up, 1), density(down, -1)
         peak = (2 * order - 1) * max(up)
         marks = [-60 * sigma, -10 * sigma, 0, peak / 2, peak, peak + 10 * sigma, peak + 60 * sigma]
-        total = mpmath.quad(lambda x: density(x, up, 1) ** order * density(x, down, -1) ** (1 - order), marks)
-        return float(mpmath.log(total) / (order - 1))
+        total = mpmath.quad(lambda x: p(x) ** order * q(x) ** (1 - order), marks)
+        return float(mpmath.log(total / (sigma * mpmath.sqrt(2 * mpmath.pi))) / (order - 1))
 
 
 @pytest.mark.parametrize(("q", "sigma", "k"), [(0.1, 1.0, 1), (0.01, 0.4, 1), (0.2, 2.0, 3)])

@@ -81,6 +81,8 @@ def clear() -> None:
         ({PoissonGaussian(0.01, 1.0): 1000}, 1e-5),
         ({PoissonGaussian(0.1, 3.0): 100}, 1e-6),
         ({PoissonGaussian(0.02, 0.8): 5000}, 1e-7),
+        ({PoissonGaussian(0.001, 0.8): 1000}, 1e-9),
+        ({PoissonGaussian(0.005, 1.0): 20_000}, 1e-8),
     ],
 )
 def test_other_transforms_move_numbers_by_less_than_is_let_pass(steps: Any, delta: float, monkeypatch: Any) -> None:

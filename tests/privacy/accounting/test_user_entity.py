@@ -11,6 +11,8 @@ import privacy_oracle
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from privacy_oracle import smallest
+from scipy.special import ndtr
 from scipy.stats import binom, norm
 
 from taciturn.errors import GuaranteeError, UsageError
@@ -45,7 +47,8 @@ def two_level_cases(run: TwoLevel) -> list[tuple[float, dict[int, float]]]:
 
 
 def density(law: dict[int, float], sign: int, x: np.ndarray, sigma: float) -> np.ndarray:
-    return sum(weight * norm.pdf(x, sign * at, sigma) for at, weight in law.items() if weight)
+    parts = (weight * np.exp(-(((x - sign * at) / sigma) ** 2) / 2) for at, weight in law.items() if weight)
+    return sum(parts) / (sigma * math.sqrt(2 * math.pi))
 
 
 def bracket(cases, sigma: float, steps: int, delta: float, width: float, limit: float) -> tuple[float, float]:
@@ -61,20 +64,14 @@ def bracket(cases, sigma: float, steps: int, delta: float, width: float, limit: 
                 up, down = (lower, upper) if swap else (upper, lower)
                 x = np.linspace(-9 * sigma - 1, 9 * sigma + max(up) + 1, 40_001)
                 loss = np.log(density(up, 1, x, sigma)) - np.log(density(down, -1, x, sigma))
-                cdf = sum(weight * norm.cdf(x, at, sigma) for at, weight in up.items())
+                cdf = sum(weight * ndtr((x - at) / sigma) for at, weight in up.items())
                 ends = loss[1:] if rounding is np.ceil else loss[:-1]
                 index = rounding(ends / width).astype(int) + size // 2
                 pmf += chance * np.bincount(index, weights=np.diff(cdf), minlength=size)
             lost = 1 - float(pmf.sum()) ** steps if rounding is np.ceil else 0.0
             pmf = np.fft.irfft(np.fft.rfft(np.roll(pmf, -(size // 2))) ** steps, size)
             pmf = np.roll(pmf, size // 2).clip(0)
-            low, high = 0.0, limit
-            for _ in range(40):
-                middle = (low + high) / 2
-                above = losses > middle
-                excess = lost + float(pmf[above] @ -np.expm1(middle - losses[above]))
-                low, high = (middle, high) if excess > delta else (low, middle)
-            worst = max(worst, high)
+            worst = max(worst, smallest(losses, pmf, lost, delta, limit))
         bounds.append(worst)
     return bounds[0], bounds[1]
 

@@ -32,7 +32,7 @@ PLAN = {
 }
 EVIDENCE = Evidence(
     delta=8e-5, skeletons=True, labelled=200, missed_by_pi=20, missed_by_both=0, groups=(("accounts", 2),),
-    counts={"read": 130, "public": 90, "private": 40, "quarantined": 0},
+    counts={"read": 130, "public": 90, "private": 40, "quarantined": 0}, protected=40,
 )  # fmt: skip
 tampering = settings(max_examples=80, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 
@@ -195,6 +195,14 @@ def test_seeded_noise_is_not_for_release(tmp_path):
     assert verify(folder / "certificate.json") == []
     write_json(folder / "evidence.json", EVIDENCE.to_json())
     with pytest.raises(DataError, match="noise seed"):
+        issue(folder, guarantees)
+
+
+@pytest.mark.parametrize("said", [None, 39, 41, 10**6])
+def test_the_size_that_delta_is_held_against_is_the_plans(tmp_path, said):
+    """δ ≥ 1/n promises nothing, so an n that is said to be smaller, or not said, would make a claim of none."""
+    folder = make_run(tmp_path / "r", evidence=Evidence.from_json({**EVIDENCE.to_json(), "protected": said}))
+    with pytest.raises(DataError, match="with noise draw from 40 units"):
         issue(folder, guarantees)
 
 

@@ -20,11 +20,11 @@ import numpy as np
 from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
 from taciturn.errors import UsageError, nearest
-from taciturn.privacy.accounting import grids
+from taciturn.privacy.accounting import grids, tilted
 from taciturn.privacy.accounting.effort import pay
 from taciturn.privacy.accounting.events import RELATIONS, Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation
 from taciturn.privacy.accounting.grids import COMPOSED, FINEST, ORDERS, SHARP
-from taciturn.privacy.accounting.pairs import Grid, discretise, dominating, loss_range
+from taciturn.privacy.accounting.pairs import Grid, dominating, loss_range, step_grids
 from taciturn.privacy.accounting.tilted import Tail
 from taciturn.privacy.accounting.tradeoff import NOTHING, POINTS, Curve, floor_of
 
@@ -139,8 +139,7 @@ def _group(group: int) -> int:
 def _directions(profile: Profile, width: float, cut: float) -> list[list[tuple[Grid, int]]]:
     """For each direction (removal, addition; or the symmetric one) the grids of all events with their counts."""
     each_event = [
-        ([discretise(pair, width, cut) for pair in dominating(event, profile.relation, profile.group, cut)], count)
-        for event, count in profile.counts
+        (step_grids(event, profile.relation, profile.group, width, cut), count) for event, count in profile.counts
     ]
     directions = max(len(each) for each, _ in each_event)
     return [[(each[min(d, len(each) - 1)], count) for each, count in each_event] for d in range(directions)]
@@ -270,6 +269,8 @@ def _solved(profile: Profile, delta: float) -> tuple[float, float | None]:
         best = min(best, found)
         if best <= FINEST:
             break
+    if delta - room > grids.BLURRED * delta and FINEST < best < math.inf:
+        best = min(best, tilted.epsilon(_tails(profile, width, cut), delta, best))
     return best, used
 
 

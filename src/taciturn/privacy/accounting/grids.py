@@ -17,14 +17,16 @@ from taciturn.privacy.accounting.pairs import Array, Grid
 TAIL = 1e-6  # share of δ spent on cut tails
 COMPOSED = 1 << 20  # most cells of a composition; beyond, the moment bound answers alone
 FINEST = 1e-7  # ε below this is reported as an upper bound, not resolved further
+BLURRED = 1e-4  # share of δ that a plain transform may misplace before ε is asked of a tilted one (tilted.py)
 ORDERS = np.geomspace(1e-4, 1e9, 105)
 # (1 − e^{−y})₊ ≤ e^{θy}·θ^θ/(1+θ)^{1+θ}: the sharp constant between a moment and a hockey-stick divergence.
 SHARP = ORDERS * np.log(ORDERS) - (1 + ORDERS) * np.log1p(ORDERS)
 
 
 def cut(delta: float, steps: int) -> float:
-    """Tail mass per step that may be cut when the answer is wanted at ``delta``."""
-    return max(delta * TAIL / steps, 1e-280)
+    """Tail mass per step that may be cut when the answer is wanted at ``delta``: a power of ten, so that answers at δ of
+    one decade come from one composition."""
+    return max(10.0 ** math.floor(math.log10(delta * TAIL / steps)), 1e-280)
 
 
 def truncation(tail: float, steps: int) -> float:

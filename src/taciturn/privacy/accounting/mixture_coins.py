@@ -18,10 +18,11 @@ import numpy as np
 from dp_accounting.pld.pld_pmf import PLDPmf
 
 from taciturn.errors import UsageError
-from taciturn.privacy.accounting import grids
+from taciturn.privacy.accounting import grids, tilted
 from taciturn.privacy.accounting.effort import check_effort, pay
 from taciturn.privacy.accounting.grids import COMPOSED, FINEST, ORDERS
 from taciturn.privacy.accounting.pairs import GRID, Array, Grid, Mixture, Pair, discretise, loss_range
+from taciturn.privacy.accounting.tilted import Tail
 from taciturn.privacy.accounting.tradeoff import NOTHING, POINTS, Curve, floor_of
 
 _CELLS = 1 << 16  # most cells of one step
@@ -110,10 +111,16 @@ def _width(made: list[Grid], span: float, steps: int, scale: float) -> float:
     return grids.width(steps, scale, max(math.sqrt(steps * grid.variance()) for grid in made), span, _CELLS)
 
 
+@lru_cache(maxsize=4)
+def _grids(law: Law, width: float, cut: float) -> list[Grid]:
+    """One step's loss in each direction."""
+    return [average(side, width, cut) for side in law.sides(cut)]
+
+
 @lru_cache(maxsize=2)
 def _composed(law: Law, width: float, cut: float) -> tuple[list[PLDPmf], float]:
     """Both directions composed, and by how much their losses may be too small."""
-    made = [average(side, width, cut) for side in law.sides(cut)]
+    made = _grids(law, width, cut)
     truncated = grids.truncation(cut, law.steps)
     pay(int(20 * sum(grids.cells(grid, law.steps, cut) for grid in made)))
     composed = [grid.pmf().self_compose(law.steps, tail_mass_truncation=truncated) for grid in made]
@@ -131,7 +138,7 @@ def _solved(law: Law, delta: float) -> tuple[float, float | None]:
     span = max(high for _, high in ends) - min(low for low, _ in ends)
 
     width = grids.coarse_width(span)
-    made = [average(side, width, cut) for side in sides]
+    made = _grids(law, width, cut)
     best, tried = _moment_epsilon(made, steps, delta), math.inf
     room = delta - grids.rounding(steps)
     used = None
@@ -140,7 +147,7 @@ def _solved(law: Law, delta: float) -> tuple[float, float | None]:
         if finer >= tried:
             break
         if finer < width:
-            made = [average(side, finer, cut) for side in sides]
+            made = _grids(law, finer, cut)
         width = tried = finer
         if room > delta / 2 and all(grids.cells(grid, steps, cut) <= COMPOSED for grid in made):
             used = width
@@ -150,6 +157,8 @@ def _solved(law: Law, delta: float) -> tuple[float, float | None]:
             best = min(best, _moment_epsilon(made, steps, delta))
         if best <= FINEST:
             break
+    if delta - room > grids.BLURRED * delta and FINEST < best < math.inf:
+        best = min(best, tilted.epsilon([Tail([(grid, steps)]) for grid in made], delta, best))
     return best, used
 
 

@@ -19,11 +19,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 from dp_accounting.pld.pld_pmf import DensePLDPmf
-from scipy.special import gammaln, log_ndtr, logsumexp, ndtr, ndtri, xlog1py, xlogy
+from scipy.special import gammaln, log_ndtr, ndtr, ndtri, xlog1py, xlogy
 
 from taciturn.privacy.accounting.effort import pay
 from taciturn.privacy.accounting.events import PoissonGaussian, Relation
@@ -82,7 +83,9 @@ class Grid:
         keep = self.probs > 0
         losses = (self.low + np.flatnonzero(keep)) * self.width
         log_probs = np.log(self.probs[keep])
-        return np.array([logsumexp(order * losses + log_probs) for order in orders])
+        return np.concatenate(
+            [_log_sum_exp(orders[part, None] * losses + log_probs, 1)[0] for part in _blocks(len(orders), len(losses))]
+        )
 
 
 def binomial(k: int, rate: float, tail: float) -> Mixture:
@@ -121,15 +124,24 @@ def _blocks(points: int, components: int) -> Iterator[slice]:
 def _log_ratio(mixture: Mixture, x: Array, sigma: float) -> tuple[Array, Array]:
     """log(density of the mixture at x / density of Normal(0, σ²)) and its derivative."""
     pay(2 * len(x) * len(mixture.j))
+    if len(mixture.j) == 1:  # a straight line
+        (middle,) = mixture.j
+        return mixture.log_weight + middle * (x - middle / 2) / sigma**2, np.full_like(x, middle / sigma**2)
+    j = mixture.j[:, None]
     value, slope = np.empty_like(x), np.empty_like(x)
     for part in _blocks(len(x), len(mixture.j)):
-        exponent = mixture.log_weight + mixture.j * (x[part, None] - mixture.j / 2) / sigma**2
-        peak = exponent.max(axis=1)
-        weight = np.exp(exponent - peak[:, None])
-        total = weight.sum(axis=1)
-        value[part] = peak + np.log(total)
-        slope[part] = (weight @ mixture.j) / total / sigma**2
+        exponent = mixture.log_weight[:, None] + j * (x[part] - j / 2) / sigma**2
+        value[part], weight = _log_sum_exp(exponent, 0)
+        slope[part] = (mixture.j @ weight) / weight.sum(axis=0) / sigma**2
     return value, slope
+
+
+def _log_sum_exp(exponent: Array, axis: int) -> tuple[Array, Array]:
+    """log Σ exp along ``axis``, and the exponentials as shares of the largest; ``exponent`` is written over."""
+    peak = exponent.max(axis=axis, keepdims=True)
+    exponent -= peak
+    weight = np.exp(exponent, out=exponent)
+    return np.squeeze(peak, axis) + np.log(weight.sum(axis=axis)), weight
 
 
 def loss(pair: Pair, x: Array) -> tuple[Array, Array]:
@@ -175,12 +187,20 @@ def _cell_mass(edges: Array, mixture: Mixture, sign: int, sigma: float, log_scal
     mass = np.zeros(len(edges) - 1)
     for j, log_weight in zip(mixture.j, mixture.log_weight, strict=True):
         z = (edges - sign * j) / sigma
+        tail = log_ndtr(-np.abs(z))  # beyond each edge, away from the mean
         flip = z[1:] + z[:-1] > 0  # right of the mean: use the upper tail
-        near = np.where(flip, -z[:-1], z[1:])
-        far = np.where(flip, -z[1:], z[:-1])
-        log_near = log_ndtr(near)
-        mass += np.exp(np.minimum(log_weight + log_scale + log_near, 700)) * -np.expm1(log_ndtr(far) - log_near)
+        near = np.where(flip, tail[:-1], tail[1:])
+        far = np.where(flip, tail[1:], tail[:-1])
+        across = np.flatnonzero((z[:-1] < 0) & (z[1:] > 0))  # the cell that holds the mean: all but the farther tail
+        near[across] = np.log1p(-np.exp(near[across]))
+        mass += np.exp(np.minimum(log_weight + log_scale + near, 700)) * -np.expm1(far - near)
     return mass
+
+
+@lru_cache(maxsize=16)
+def step_grids(event: PoissonGaussian, relation: Relation, group: int, width: float, tail: float) -> tuple[Grid, ...]:
+    """One step's loss in each direction; kept, as moments, spread and composition ask for the same grid."""
+    return tuple(discretise(pair, width, tail) for pair in dominating(event, relation, group, tail))
 
 
 def discretise(pair: Pair, width: float, tail: float) -> Grid:

@@ -13,8 +13,8 @@ against δ itself, however small that is. The identity holds at every θ, so a p
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Sequence
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -47,23 +47,33 @@ class Tail:
 
     def delta(self, epsilon: float) -> float:
         """Upper bound of the hockey-stick divergence at ``epsilon``; 1 where the window would be too wide."""
-        epsilon -= self.drift
-        theta = self._theta(epsilon)
+        return self.near(epsilon)(epsilon)
+
+    def near(self, epsilon: float) -> Callable[[float], float]:
+        """δ as a function of ε from one composition, tilted to be sharp near ``epsilon`` and a bound everywhere."""
+        theta = self._theta(epsilon - self.drift)
         each, tilted = self._tilted(theta)
         low, high = self._window(tilted)
         length = int(next_fast_len(max(high - low + 1, *(int(cells[-1]) + 1 for cells in self.cells)), real=True))
         if length > grids.COMPOSED:
-            return 1.0
-        mass = np.roll(self._composed(tilted, length), self.first - low)
-        at = (low + np.arange(length)) * self.width - epsilon  # beyond ε
-        above = at > 0
-        inside = float(-np.expm1(-at[above]) * np.exp(-theta * at[above]) @ np.maximum(mass[above], 0.0))
-        # A transform is off by rounding() of its norm; over 2^20 cells that is at most 2^10 times as much mass.
-        charged = inside + 2 * _OUTSIDE + 2.0**10 * grids.rounding(self.steps)
+            return lambda _: 1.0
+        mass = np.maximum(np.roll(self._composed(tilted, length), self.first - low), 0.0)
+        losses = (low + np.arange(length)) * self.width
         largest = max(theta * float(np.abs(at).max()) for at in self.losses) + max(map(abs, each))
-        log_factor = sum(n * k for n, k in zip(self.counts, each, strict=True)) - theta * epsilon
-        log_factor += 2.0**-50 * (self.steps * largest + abs(theta * epsilon))  # of the sums and of the exponents
-        return min(1.0, self.lost + math.exp(min(log_factor + math.log(charged), 0.0)))
+        cumulant = sum(n * k for n, k in zip(self.counts, each, strict=True))
+
+        def delta(epsilon: float) -> float:
+            epsilon -= self.drift
+            first = int(np.searchsorted(losses, epsilon, side="right"))
+            at = losses[first:] - epsilon  # beyond ε
+            inside = float(-np.expm1(-at) * np.exp(-theta * at) @ mass[first:])
+            # A transform is off by rounding() of its norm; over 2^20 cells that is at most 2^10 times as much mass.
+            charged = inside + 2 * _OUTSIDE + 2.0**10 * grids.rounding(self.steps)
+            log_factor = cumulant - theta * epsilon
+            log_factor += 2.0**-50 * (self.steps * largest + abs(theta * epsilon))  # of the sums and of the exponents
+            return min(1.0, self.lost + math.exp(min(log_factor + math.log(charged), 0.0)))
+
+        return delta
 
     def _cumulants(self, theta: float) -> list[float]:
         """K(θ) of each event's step."""
@@ -134,6 +144,24 @@ class Tail:
             step[cells] = mass
             product *= rfft(step) ** count
         return np.asarray(irfft(product, length))
+
+
+def epsilon(tails: Sequence[Tail], delta: float, high: float) -> float:
+    """Smallest ε ≤ ``high``, a bound already, with δ(ε) ≤ ``delta`` in every direction of a run.
+
+    At a δ near the rounding of a plain transform the digits of ε would be those of one machine (rounding.py); these are not.
+    """
+    for _ in range(3):
+        sides = [tail.near(high) for tail in tails]
+        found = grids.invert(partial(_worst, sides), delta, high)
+        if found > 0.99 * high:
+            break
+        high = found
+    return min(found, high)
+
+
+def _worst(sides: Sequence[Callable[[float], float]], epsilon: float) -> float:
+    return max(delta(epsilon) for delta in sides)
 
 
 def _log_sum(values: npt.NDArray[np.floating[Any]]) -> float:

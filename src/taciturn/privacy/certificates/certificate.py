@@ -23,6 +23,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from taciturn.errors import DataError, GuaranteeError, nearest
 from taciturn.privacy.accounting.accountant import accountant_name
 from taciturn.privacy.accounting.effort import check_effort
+from taciturn.privacy.accounting.events import NonPrivate
 from taciturn.privacy.accounting.events import from_json as event_from_json
 from taciturn.privacy.accounting.rounding import up, upwards
 from taciturn.privacy.certificates.composed_runs import other_runs
@@ -174,6 +175,11 @@ def recompute(folder: Path, ledger: Ledger, claims: Claims) -> dict[str, Any]:
     seeded = _field(plan, "seeds").get("noise") != "os"
     if evidence.seeded_noise != seeded:
         raise DataError(f"{EVIDENCE}: seeded_noise is {evidence.seeded_noise}, but the plan's noise seed says {seeded}")
+    drawn_from = _noised_units(plan)
+    if drawn_from and evidence.protected != drawn_from:
+        raise DataError(
+            f"{EVIDENCE}: protected is {evidence.protected}, but the plan's steps with noise draw from {drawn_from} units"
+        )
     sizes = {1, plan.get("group", 1), evidence.records_per_user or 1, *(size for _, size in evidence.groups)}
     check_effort(foreseen_effort(ledger.counts(), sizes))
     statements = claims(mechanism, ledger.by_phase(), evidence)
@@ -238,6 +244,13 @@ def _field(plan: Mapping[str, Any], name: str) -> Any:
         return plan[name]
     except KeyError as error:
         raise DataError(f"{PLAN}: field {name!r} is missing; {nearest(name, plan)}") from error
+
+
+def _noised_units(plan: Mapping[str, Any]) -> int:
+    """How many units the plan's steps with noise draw from; 0 where it does not say, or has none."""
+    phases = _field(plan, "phases")
+    noised = [each for each in phases if not isinstance(event_from_json(each["event"]), NonPrivate)]
+    return max((each.get("records", 0) for each in noised), default=0)
 
 
 def _own_version() -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shutil
@@ -22,6 +21,7 @@ from taciturn.screening.corpus.manifest import Manifest, Shard, file_digest
 from taciturn.screening.corpus.piece import Done, Job
 from taciturn.screening.corpus.screened import MANIFEST
 from taciturn.screening.corpus.sink import Sink, close_durably, create
+from taciturn.text.locks import hold
 from taciturn.text.readers.pieces import Piece
 
 DUPLICATES = pa.schema({"duplicate": pa.bool_()})
@@ -95,12 +95,9 @@ class Store:
         for kind in ("records", "duplicates", "work", *(["originals"] if self.originals else [])):
             (self.folder / kind).mkdir(mode=0o700, exist_ok=True)
         self._lock = (self.folder / "work" / "lock").open("ab")
+        busy = DataError(f"another process is screening into '{out.name}'; wait, or choose another folder")
         try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self._lock.close()
-            raise DataError(f"another process is screening into '{out.name}'; wait, or choose another folder") from None
-        try:
+            hold(self._lock.fileno(), out, lambda: busy)
             self.secret = self._secret()
         except BaseException:
             self._lock.close()
