@@ -11,7 +11,8 @@
 A block whose title begins with "needs" (a GPU, several machines) is not run; its options must still be known.
 
 What is planned is small: where a page leaves sizes of a mechanism to their defaults (200 noised steps of 256 records), the
-commands get those of ``SMALL`` by ``--set``, and ``taciturn.plan`` as options. What a page sets itself stays.
+commands get those of ``SMALL`` by ``--set``, and ``taciturn.plan`` as options. What a page sets itself stays, save that one
+process screens: what several write, the same, is tests/screening/engines/test_scale.py's.
 """
 
 from __future__ import annotations
@@ -106,7 +107,7 @@ def said(arguments: list[str], given: frozenset[str]) -> str:
         if flag in ("-o", "--output") and value.rstrip("/") in given:
             path = Path(value)
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    said, arguments = io.StringIO(), arguments + small(arguments)
+    said, arguments = io.StringIO(), small(arguments)
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         code = run(arguments)
     if arguments[0] == "sample" or arguments[:2] == ["corrections", "export"]:

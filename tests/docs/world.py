@@ -8,6 +8,7 @@ import mailbox
 import zipfile
 from collections.abc import Iterator
 from email.message import EmailMessage
+from itertools import pairwise
 from pathlib import Path
 
 from taciturn.cli.main import run
@@ -106,15 +107,14 @@ def llama(folder: Path, texts: list[str]) -> None:
 
 
 def small(arguments: list[str]) -> list[str]:
-    """What SMALL adds to a command."""
+    """A command with the sizes of SMALL that it does not set itself, and one worker."""
     sizes = SMALL.get(arguments[1], {}) if arguments[0] == "plan" else {}
     wanted = {f"options.{phase}.{key}": value for phase, of in sizes.items() for key, value in of.items()}
-    return [
-        word
-        for name, value in wanted.items()
-        if not any(given.startswith(f"{name}=") for given in arguments)
-        for word in ("--set", f"{name}={value}")
+    added = [
+        f"{name}={value}" for name, value in wanted.items() if not any(a.startswith(f"{name}=") for a in arguments)
     ]
+    alone = ["1" if before == "--workers" else word for before, word in pairwise(["", *arguments])]
+    return alone + [word for setting in added for word in ("--set", setting)]
 
 
 def label(path: Path) -> None:
@@ -147,6 +147,6 @@ def trained() -> Iterator[list[str]]:
         "screened",
     ]
     plan = ["plan", "crt", "screened", "--model", "gpt2", "--epsilon", "3", "--delta", "8e-5", "-o", "run.toml"]
-    yield plan + small(plan)
+    yield small(plan)
     yield ["train", "run.toml", "-o", "runs/mail"]
     yield ["certify", "runs/mail"]
