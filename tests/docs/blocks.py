@@ -11,8 +11,9 @@
 A block whose title begins with "needs" (a GPU, several machines) is not run; its options must still be known.
 
 What is planned is small: where a page leaves sizes of a mechanism to their defaults (200 noised steps of 256 records), the
-commands get those of ``SMALL`` by ``--set``, and ``taciturn.plan`` as options. What a page sets itself stays, save that one
-process screens: what several write, the same, is tests/screening/engines/test_scale.py's.
+commands get those of ``SMALL`` by ``--set``, and ``taciturn.plan`` as options. What a page sets itself stays, save that two
+passes over the data are enough and that one process screens: what several write, the same, is
+tests/screening/engines/test_scale.py's.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import mailbox
+import re
 import zipfile
 from collections.abc import Iterator
 from email.message import EmailMessage
@@ -107,14 +108,15 @@ def llama(folder: Path, texts: list[str]) -> None:
 
 
 def small(arguments: list[str]) -> list[str]:
-    """A command with the sizes of SMALL that it does not set itself, and one worker."""
+    """A command with the sizes of SMALL that it does not set itself, two passes over the data at most, and one worker."""
     sizes = SMALL.get(arguments[1], {}) if arguments[0] == "plan" else {}
     wanted = {f"options.{phase}.{key}": value for phase, of in sizes.items() for key, value in of.items()}
     added = [
         f"{name}={value}" for name, value in wanted.items() if not any(a.startswith(f"{name}=") for a in arguments)
     ]
     alone = ["1" if before == "--workers" else word for before, word in pairwise(["", *arguments])]
-    return alone + [word for setting in added for word in ("--set", setting)]
+    brief = [re.sub(r"(?<=epochs=)([3-9]|\d\d+)$", "2", word) for word in alone]
+    return brief + [word for setting in added for word in ("--set", setting)]
 
 
 def label(path: Path) -> None:
