@@ -9,13 +9,13 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from forks import fork
 from processes import ended
 from taciturn.cli.main import run
 from taciturn.project.context import Show
@@ -191,7 +191,7 @@ def test_stopped_anywhere_it_goes_on_to_the_same_bits(whole: tuple[Path, str], t
 
 DIES = """
 import os, signal, sys
-from taciturn.cli.main import main
+from taciturn.cli.main import run
 begun = []
 def listen(event, args):
     if begun and event != "os.kill":  # a kill is told of as well
@@ -199,20 +199,15 @@ def listen(event, args):
     if event == "os.rename" and os.path.basename(args[1]).startswith("step-"):
         begun.append(args[1])
 sys.addaudithook(listen)
-main(sys.argv[1:])
+run({words!r})
 """
 """The command line, killed as soon as it has a checkpoint: at what the interpreter does next that it would tell of."""
 
 
 def test_killed_for_good_it_goes_on(tmp_path: Path) -> None:
     project = begin(tmp_path / "killed", PROJECT.replace("steps = 6", "steps = 12"))
-    env = {**os.environ, "OMP_NUM_THREADS": "1"}
-    child = subprocess.Popen(
-        [sys.executable, "-c", DIES, "run", str(project), "--until", "certify"],
-        env=env,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    code = DIES.format(words=["run", str(project), "--until", "certify"])
+    child = fork(code, {**os.environ, "OMP_NUM_THREADS": "1"}, subprocess.PIPE, subprocess.STDOUT)
     ended(child)
     assert child.returncode == -signal.SIGKILL
     assert list((project.parent / "work/runs/1/checkpoints").glob("step-*.pt"))

@@ -9,6 +9,11 @@
 | `text`, `json`, none | not run |
 
 A block whose title begins with "needs" (a GPU, several machines) is not run; its options must still be known.
+
+What is planned is small: where a page leaves sizes of a mechanism to their defaults (200 noised steps of 256 records), the
+commands get those of ``SMALL`` by ``--set``, and ``taciturn.plan`` as options. What a page sets itself stays, save that two
+passes over the data are enough and that one process screens: what several write, the same, is
+tests/screening/engines/test_scale.py's.
 """
 
 from __future__ import annotations
@@ -20,13 +25,13 @@ import re
 import shlex
 import shutil
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from world import label
+from world import SMALL, label, small
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^( *)```(\w*)(?: +title=\"([^\"]*)\")?\n(.*?)^\1```$", re.DOTALL | re.MULTILINE)
@@ -103,7 +108,7 @@ def said(arguments: list[str], given: frozenset[str]) -> str:
         if flag in ("-o", "--output") and value.rstrip("/") in given:
             path = Path(value)
             shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
-    said = io.StringIO()
+    said, arguments = io.StringIO(), small(arguments)
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
         code = run(arguments)
     if arguments[0] == "sample" or arguments[:2] == ["corrections", "export"]:
@@ -115,6 +120,11 @@ def said(arguments: list[str], given: frozenset[str]) -> str:
         f"taciturn {' '.join(arguments)} ended with {code}:\n{said.getvalue()[-1500:]}"
     )
     return said.getvalue()
+
+
+def planned_small(plan: Callable[..., Any]) -> Callable[..., Any]:
+    """``taciturn.plan`` with what SMALL adds."""
+    return lambda mechanism, *args, **options: plan(mechanism, *args, **SMALL.get(mechanism, {}) | options)
 
 
 def known(arguments: list[str]) -> None:

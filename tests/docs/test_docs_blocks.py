@@ -10,8 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blocks import ROOT, Block, blocks, run_console, run_shell, run_toml
+from blocks import ROOT, Block, blocks, planned_small, run_console, run_shell, run_toml
 from world import TRUTH, make
+
+import taciturn
 
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
 OWN_TEST = {
@@ -43,6 +45,7 @@ def here(world: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder = tmp_path / "here"
     shutil.copytree(world, folder, symlinks=True)
     monkeypatch.chdir(folder)
+    monkeypatch.setattr(taciturn, "plan", planned_small(taciturn.plan))
     return folder
 
 

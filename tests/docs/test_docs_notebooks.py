@@ -1,4 +1,4 @@
-"""The notebooks run from top to bottom, in a process of their own."""
+"""The notebooks run from top to bottom, in a process of their own; two passes over the data are enough for that."""
 
 from __future__ import annotations
 
@@ -22,6 +22,8 @@ def test_there_are_two() -> None:
 def test_the_notebook_runs(path: Path, tmp_path: Path) -> None:
     notebook = nbformat.read(path, as_version=4)
     nbformat.validate(notebook)
+    for cell in notebook.cells:
+        cell.source = cell.source.replace('"epochs": 10', '"epochs": 2')
     client = NotebookClient(notebook, timeout=None, resources={"metadata": {"path": str(tmp_path)}})
     client.execute(env={**os.environ, "OMP_NUM_THREADS": "1"})
     printed = [out for cell in notebook.cells for out in cell.get("outputs", ())]

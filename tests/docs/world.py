@@ -5,29 +5,29 @@ from __future__ import annotations
 import csv
 import json
 import mailbox
+import re
 import zipfile
 from collections.abc import Iterator
 from email.message import EmailMessage
+from itertools import pairwise
 from pathlib import Path
 
 from taciturn.cli.main import run
 from taciturn.data.customersim import simulate
 
-SMALL = (
-    "options.public.epochs=1",
-    "options.public.batch_size=32",
-    "options.private.steps=5",
-    "options.private.batch=20",
-)
 TRUTH = ".truth.json"
 """Every secret of the corpus: what the person who labels knows."""
+
+SMALL: dict[str, dict[str, dict[str, int]]] = {
+    "crt": {"public": {"epochs": 1, "batch_size": 32}, "private": {"steps": 5, "batch": 20}}
+}
 
 
 def make(folder: Path) -> None:
     """Everything in ``folder``, which is the current directory: commands are given as a reader would."""
     (folder / "mail").mkdir()
-    dialogues = simulate(96, 3)  # more private records than the default batch
-    for year, part in (("2024", dialogues[:48]), ("2025", dialogues[48:])):
+    dialogues = simulate(32, 3)  # more private records than the batch of SMALL
+    for year, part in (("2024", dialogues[:16]), ("2025", dialogues[16:])):
         rows = [
             {"id": d.id, "sender": f"clerk{i % 6}@example.org", "body": d.text.replace("\n", " ").strip()}
             for i, d in enumerate(part)
@@ -107,6 +107,18 @@ def llama(folder: Path, texts: list[str]) -> None:
     tokenizer.save_pretrained(folder)
 
 
+def small(arguments: list[str]) -> list[str]:
+    """A command with the sizes of SMALL that it does not set itself, two passes over the data at most, and one worker."""
+    sizes = SMALL.get(arguments[1], {}) if arguments[0] == "plan" else {}
+    wanted = {f"options.{phase}.{key}": value for phase, of in sizes.items() for key, value in of.items()}
+    added = [
+        f"{name}={value}" for name, value in wanted.items() if not any(a.startswith(f"{name}=") for a in arguments)
+    ]
+    alone = ["1" if before == "--workers" else word for before, word in pairwise(["", *arguments])]
+    brief = [re.sub(r"(?<=epochs=)([3-9]|\d\d+)$", "2", word) for word in alone]
+    return brief + [word for setting in added for word in ("--set", setting)]
+
+
 def label(path: Path) -> None:
     """Play the person who labels a sample: every known secret is marked, every line is done."""
     secrets = json.loads(Path(TRUTH).read_text("utf-8"))
@@ -136,8 +148,7 @@ def trained() -> Iterator[list[str]]:
         "-o",
         "screened",
     ]
-    yield ["plan", "crt", "screened", "--model", "gpt2", "--epsilon", "3", "--delta", "8e-5", "-o", "run.toml"] + [
-        word for setting in SMALL for word in ("--set", setting)
-    ]
+    plan = ["plan", "crt", "screened", "--model", "gpt2", "--epsilon", "3", "--delta", "8e-5", "-o", "run.toml"]
+    yield small(plan)
     yield ["train", "run.toml", "-o", "runs/mail"]
     yield ["certify", "runs/mail"]

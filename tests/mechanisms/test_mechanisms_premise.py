@@ -4,6 +4,7 @@ differ in one private record move a noised step by twice the clip norm at most, 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from math import sqrt
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,10 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from every_mechanism import DOCUMENTS, config, corpus
+from every_mechanism import DOCUMENTS, PRIVATE, config, corpus
 from taciturn.mechanisms import MECHANISMS, planning
 from taciturn.mechanisms import run as runs
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import Document
 from taciturn.training.plan import Plan
 from taciturn.training.randomness.gaussian import GRID_BITS
@@ -27,18 +29,20 @@ MODELS: dict[str, dict[str, Any]] = {
     "lstm": {"hidden_size": 8, "embedding_size": 8, "dropout": 0.5},
     "awd-lstm": {"hidden_size": 12, "embedding_size": 8, "num_layers": 1},  # its own three dropouts
 }
+NOISE = {"noise_multiplier": 1.0}  # given, so that none is looked for
 ONE_STEP: dict[str, dict[str, Any]] = {
-    "crt": {"private": {"steps": 1, "batch": 12}},
-    "crt_residual": {"private": {"steps": 1, "batch": 12}, "skeleton_batch": 25},
-    "dpsgd": {"steps": 1, "batch": 18},
-    "jft": {"private": {"steps": 1, "batch": 18}},
-    "uedp": {"steps": 1, "user_rate": 0.9},
+    "crt": {"private": {"steps": 1, "batch": 12, **NOISE}},
+    "crt_residual": {"private": {"steps": 1, "batch": 12, **NOISE}, "skeleton_batch": 25},
+    "dpsgd": {"steps": 1, "batch": 18, **NOISE},
+    "jft": {"private": {"steps": 1, "batch": 18, **NOISE}},
+    "uedp": {"steps": 1, "user_rate": 0.9, **NOISE},
     "uedp-published": {"steps": 1, "user_rate": 0.9},
-    "user_dp": {"steps": 1, "batch": 4},
+    "user_dp": {"steps": 1, "batch": 4, **NOISE},
 }
 
 
-def neighbours(name: str) -> list[list[Document]]:
+@cache
+def neighbours(name: str) -> list[ScreenedCorpus]:
     """One record of a user of its own, the shortest of all in one corpus and the longest in the other: by what is masked, so
     that both have one skeleton, or by the rest, so that both are about the same entities."""
     texts = (SECRET, LONGER)
@@ -46,13 +50,13 @@ def neighbours(name: str) -> list[list[Document]]:
         texts = ("(555) 010-7701", "(555) 010-7701 (555) 010-7702 (555) 010-7703")
     elif name.startswith("u"):
         texts = ("(555) 010-7701", "(555) 010-7701 or write, if you like, to where I live")
-    return [[*DOCUMENTS, Document("x", text, "eve")] for text in texts]
+    return [corpus([*DOCUMENTS, Document("x", text, "eve")]) for text in texts]
 
 
 def moved(
     name: str,
     model: str,
-    documents: list[Document],
+    screened: ScreenedCorpus,
     folder: Path,
     lr: tuple[float, float],
     monkeypatch: pytest.MonkeyPatch,
@@ -70,10 +74,10 @@ def moved(
         return plans[-1]
 
     monkeypatch.setattr(runs, "make_plan", changed)
-    wanted = config(name, noise=noise, **options)
+    wanted = config(name, None, noise, **options)
     named = wanted.model.model_copy(update={"name": model, "options": MODELS[model]})
     several = wanted.train.model_copy(update={"token_budget": 96})  # passes enough that masks would differ
-    runs.train(wanted.model_copy(update={"model": named, "train": several}), folder, screened=corpus(documents))
+    runs.train(wanted.model_copy(update={"model": named, "train": several}), folder, screened=screened)
     return load_file(folder / "model" / "model.safetensors"), plans[-1]
 
 
@@ -105,9 +109,11 @@ def test_what_a_noised_step_read_does_not_show_in_a_step_without_noise(
     name: str, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Noised steps at rate 0, so that only plain ones move the weights, between them and after: to the same bits."""
-    more = {"schedule": "alternate", "public": {"epochs": 5, "batch_size": 6}} if name == "crt" else {}
+    more: dict[str, Any] = {"private": {**PRIVATE, **NOISE}}
+    if name == "crt":
+        more |= {"schedule": "alternate", "public": {"epochs": 5, "batch_size": 6}}
     a, b = (
-        moved(name, model, documents, tmp_path / str(i), (0.0, 1.0), monkeypatch, **more)[0]
-        for i, documents in enumerate(neighbours(name))
+        moved(name, model, screened, tmp_path / str(i), (0.0, 1.0), monkeypatch, **more)[0]
+        for i, screened in enumerate(neighbours(name))
     )
     assert all(torch.equal(a[key], b[key]) for key in a)

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import textwrap
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from typing import Any
 import pytest
 import tomli_w
 
+from forks import fork
 from processes import ended
 from taciturn.errors import DataError, GuaranteeError
 from taciturn.mechanisms.certify import certify
@@ -44,6 +44,7 @@ TEXTS = ["hello there"] * 6 + [f"my number is (555) 010-77{i:02}, ask for Zed Qu
 STEPS, RATE, SIGMA = 10, 4 / 15, 1.5
 EVENT = PoissonGaussian(RATE, SIGMA)
 WEIGHTS = "model/model.safetensors"
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 
 
 def screened(out: Path | None) -> ScreenedCorpus:
@@ -273,14 +274,13 @@ def test_a_start_that_comes_second_has_not_touched_the_salt(tmp_path: Path) -> N
 
 
 TWO = """
-    import sys, time
-    from pathlib import Path
+    import os, sys, time
     from taciturn.cli.main import run
-    start = Path(sys.argv[1])
+    os.chdir({folder!r})
     print("ready", flush=True)
-    while not start.exists():
+    while not os.path.exists("go"):
         time.sleep(0.01)
-    sys.exit(run(sys.argv[2:]))
+    sys.exit(run({words}))
 """
 
 
@@ -291,18 +291,13 @@ def test_of_two_commands_at_once_one_goes_on(words: str, tmp_path: Path, corpus:
     (tmp_path / "run.toml").write_text(tomli_w.dumps(settings.model_dump(mode="json", exclude_none=True)))
     if "--resume" in words:
         broken_off(settings, out, corpus, 7)
-    processes = [
-        subprocess.Popen(
-            [sys.executable, "-c", textwrap.dedent(TWO), "go", "train", *words.split()],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=tmp_path, env={**os.environ, "OMP_NUM_THREADS": "1"},
-        )
-        for _ in range(2)
-    ]  # fmt: skip
+    code = textwrap.dedent(TWO).format(folder=str(tmp_path), words=["train", *words.split()])
+    processes = [fork(code, ENVIRONMENT, subprocess.PIPE, subprocess.STDOUT) for _ in range(2)]
     for process in processes:
         assert process.stdout is not None
         process.stdout.readline()
     (tmp_path / "go").touch()
-    said = [complaints.decode() for _, complaints in ended(*processes)]
+    said = [heard.decode() for heard, _ in ended(*processes)]
     codes = [process.returncode for process in processes]
     assert sorted(codes) == [0, 3], said
     refused = said[codes.index(3)]
@@ -319,7 +314,7 @@ def test_a_lock_goes_with_its_process(tmp_path: Path) -> None:
             print("held", flush=True)
             time.sleep(600)
     """
-    child = subprocess.Popen([sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE)
+    child = fork(textwrap.dedent(code), ENVIRONMENT, subprocess.PIPE)
     assert child.stdout is not None
     assert child.stdout.readline() == b"held\n"
     with pytest.raises(DataError, match=rf"another process \({child.pid}\)"), training(tmp_path, True):

@@ -84,10 +84,10 @@ def _axes(axes: Axes, plot: Plot) -> None:
     else:
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(_plain))
         if plot.log_x:
-            axes.xaxis.set_minor_formatter(ticker.NullFormatter())
+            axes.xaxis.set_minor_locator(ticker.NullLocator())
     if plot.log_y:
         axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5), numticks=9))
-        axes.yaxis.set_minor_formatter(ticker.NullFormatter())
+        axes.yaxis.set_minor_locator(ticker.NullLocator())
     axes.yaxis.set_major_formatter(ticker.FuncFormatter(_plain))
 
 

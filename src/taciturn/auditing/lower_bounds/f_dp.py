@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from taciturn.auditing.lower_bounds.one_run import OneRun
-from taciturn.privacy.accounting.accountant import Profile
+from taciturn.privacy.guarantees.claims import Curved
 
 Floor = Callable[[float], float]
 """g: the least probability, with one coin turned, of an event of this probability. Convex, increasing, at most x."""
@@ -41,10 +41,10 @@ class Curve:
         return max(0.0, float(up.max()), float(complement.max()))
 
 
-def curve_of(profile: Profile, points: int = 16) -> Curve:
-    """A certified privacy curve, read at ``points`` values of ε from 0 to where δ is 1e-5 (any of them may be left out)."""
-    epsilons = np.linspace(0, max(profile.epsilon(1e-5), 1e-3), points) if points > 1 else np.zeros(1)
-    return Curve(epsilons, np.array([profile.delta(float(each)) for each in epsilons]))
+def curve_of(profile: Curved, delta: float = 1e-5) -> Curve:
+    """A certified privacy curve, read from ε = 0 to beyond where δ is ``delta`` (any of its points may be left out)."""
+    found = profile.curve(delta)
+    return Curve(found.epsilons, found.deltas)
 
 
 def gaussian(mu: float) -> Floor:

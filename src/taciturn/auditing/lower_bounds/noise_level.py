@@ -21,9 +21,6 @@ from taciturn.privacy.accounting.selective import Selective
 LEAST, MOST = 2.0**-5, 2.0**7
 """Noise, as a multiple of the ledger's, between which the bound looks."""
 
-DELTAS = np.array([0.99, 0.97, 0.9, 0.8, 0.6, 0.4, 0.2, 0.1, 0.03, 0.01, 1e-3, 1e-5])
-"""Where a curve is read that has no δ(ε)."""
-
 
 class Family(Protocol):
     """Privacy curves of a run by ``factor``, the noise there was as a multiple of what the ledger says."""
@@ -73,8 +70,7 @@ class SelectiveSteps:
         return Selective(changed, self.steps)
 
     def curve(self, factor: float) -> Curve:
-        law = self._law(factor)
-        return Curve(np.array([law.epsilon(float(delta)) for delta in DELTAS]), DELTAS)
+        return curve_of(self._law(factor))
 
     def epsilon(self, factor: float, delta: float) -> float:
         return self._law(factor).epsilon(delta)

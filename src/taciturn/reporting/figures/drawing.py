@@ -72,7 +72,7 @@ def label(axes: Axes, x: str, y: str) -> None:
     axes.set_title(y, loc="left", size=8.5, color=color("muted"), pad=6)
     for axis, scale in ((axes.xaxis, axes.get_xscale()), (axes.yaxis, axes.get_yscale())):
         if scale == "log":
-            axis.set_minor_formatter(ticker.NullFormatter())
+            axis.set_minor_locator(ticker.NullLocator())  # they have no size, and took most of the time to draw
             if not isinstance(axis.get_major_locator(), ticker.FixedLocator):
                 axis.set_major_formatter(ticker.FuncFormatter(_decade))
         else:
