@@ -6,6 +6,7 @@ program of its own would, to the end of the interpreter, with the environment it
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -58,13 +59,24 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-def fork(code: str, env: Mapping[str, str], stdout: int | None = None, stderr: int | None = None) -> Forked:
-    """A process that runs ``code``, with ``many`` and ``tiny`` loaded; ``stdout`` and ``stderr`` as subprocess has them."""
+TRAINING = ("many", "tiny")
+THIRD_PARTY = ("torch.distributed.tensor", "transformers.modeling_utils", "scipy.stats", "pyarrow.parquet", "dp_accounting.pld")
+"""What takes long to load, all of it other people's; transformers' auto classes are not among it."""
+
+
+def fork(
+    code: str,
+    env: Mapping[str, str],
+    stdout: int | None = None,
+    stderr: int | None = None,
+    modules: tuple[str, ...] = TRAINING,
+) -> Forked:
+    """A process that runs ``code``, with ``modules`` loaded; ``stdout`` and ``stderr`` as subprocess has them."""
     link, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     heard = os.pipe() if stdout == subprocess.PIPE else None
     task = {"code": code, "env": dict(env), "err": stderr == subprocess.STDOUT}
     fds = [far.fileno(), *([heard[1]] if heard else [])]
-    socket.send_fds(_server(os.getpid()), [json.dumps(task).encode()], fds)
+    socket.send_fds(_server(os.getpid(), modules), [json.dumps(task).encode()], fds)
     for fd in fds[1:]:
         os.close(fd)
     far.close()
@@ -72,11 +84,11 @@ def fork(code: str, env: Mapping[str, str], stdout: int | None = None, stderr: i
 
 
 @cache
-def _server(_: int) -> socket.socket:
-    """The link to the process that forks, which ends with this one."""
+def _server(_: int, modules: tuple[str, ...]) -> socket.socket:
+    """The link to the process that forks, which has loaded ``modules`` and ends with this one."""
     here = Path(__file__).parent
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    code = _SERVER.format(path=[str(here), str(here / "training")], fd=theirs.fileno(), modules=["many", "tiny"])
+    code = _SERVER.format(path=[str(here), str(here / "training")], fd=theirs.fileno(), modules=modules)
     server = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()])
     server.returncode = 0  # nobody waits for it
     theirs.close()
@@ -87,6 +99,7 @@ def serve(fd: int, modules: Sequence[str]) -> str:
     """Fork one process for each task that comes; return in that process, with its code."""
     for name in modules:
         __import__(name)
+    gc.freeze()  # what is loaded is shared: at its end each process would else look through, and so copy, all of it
     link = socket.socket(fileno=fd)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
