@@ -60,7 +60,13 @@ class Forked:
 
 
 TRAINING = ("many", "tiny")
-THIRD_PARTY = ("torch.distributed.tensor", "transformers.modeling_utils", "scipy.stats", "pyarrow.parquet", "dp_accounting.pld")
+THIRD_PARTY = (
+    "torch.distributed.tensor",
+    "transformers.modeling_utils",
+    "scipy.stats",
+    "pyarrow.parquet",
+    "dp_accounting.pld",
+)
 """What takes long to load, all of it other people's; transformers' auto classes are not among it."""
 
 

@@ -34,7 +34,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("talk")
     talk = [{"text": f"call me back on (555) 010-{i:04} please" if i % 3 else "have a nice day"} for i in range(60)]
     (folder / "talk.jsonl").write_text("\n".join(map(json.dumps, talk)))
-    small = ["options.public.epochs=2", "options.private.steps=60", "options.private.batch=6", "seeds.noise=5",
+    small = ["options.public.epochs=1", "options.private.steps=16", "options.private.batch=6", "seeds.noise=5",
              "options.private.optimiser.lr=3e-4", "model.options.hidden_size=8", "model.options.embedding_size=8",
              "model.options.dropout=0.0", "train.evaluations=2", "options.public.optimiser.lr=3e-4"]  # fmt: skip
     sets = [word for setting in small for word in ("--set", setting)]
