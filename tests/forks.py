@@ -40,8 +40,11 @@ class Forked:
                     self._link.close()
         return self.returncode
 
-    def wait(self) -> int | None:
-        return self.poll(None)
+    def wait(self, timeout: float | None = None) -> int:
+        found = self.poll(timeout)
+        if found is None:
+            raise subprocess.TimeoutExpired("a forked process", timeout or 0.0)
+        return found
 
     def communicate(self) -> tuple[bytes | None, None]:
         said = None
@@ -76,17 +79,25 @@ def fork(
     stdout: int | None = None,
     stderr: int | None = None,
     modules: tuple[str, ...] = TRAINING,
+    forks: bool = False,
 ) -> Forked:
-    """A process that runs ``code``, with ``modules`` loaded; ``stdout`` and ``stderr`` as subprocess has them."""
+    """A process that runs ``code``, with ``modules`` loaded; ``stdout`` and ``stderr`` as subprocess has them. forks: it may
+    call this function itself, for processes that are forked from where it was."""
+    server = _given or _server(os.getpid(), modules)
     link, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     heard = os.pipe() if stdout == subprocess.PIPE else None
-    task = {"code": code, "env": dict(env), "err": stderr == subprocess.STDOUT}
-    fds = [far.fileno(), *([heard[1]] if heard else [])]
-    socket.send_fds(_server(os.getpid(), modules), [json.dumps(task).encode()], fds)
-    for fd in fds[1:]:
-        os.close(fd)
+    out = heard[1] if heard else stdout
+    task = {"code": code, "env": dict(env), "err": stderr == subprocess.STDOUT, "forks": forks}
+    fds = [far.fileno(), *([] if out is None else [out]), *([server.fileno()] if forks else [])]
+    socket.send_fds(server, [json.dumps(task).encode()], fds)
+    if heard:
+        os.close(heard[1])
     far.close()
     return Forked(link, os.fdopen(heard[0], "rb") if heard else None)
+
+
+_given: socket.socket | None = None
+"""The link of a process that may fork and was forked itself."""
 
 
 @cache
@@ -106,10 +117,11 @@ def serve(fd: int, modules: Sequence[str]) -> str:
     for name in modules:
         __import__(name)
     gc.freeze()  # what is loaded is shared: at its end each process would else look through, and so copy, all of it
+    global _given
     link = socket.socket(fileno=fd)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        said, fds, _, _ = socket.recv_fds(link, _MOST, 2)
+        said, fds, _, _ = socket.recv_fds(link, _MOST, 3)
         if not said:
             os._exit(0)
         if os.fork() == 0:
@@ -127,6 +139,8 @@ def serve(fd: int, modules: Sequence[str]) -> str:
         answer.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
         os._exit(0)
     answer.close()
+    if task["forks"]:
+        _given = socket.socket(fileno=fds.pop())
     for each in fds[1:]:
         os.dup2(each, 1)
         os.close(each)
