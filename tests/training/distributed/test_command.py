@@ -80,7 +80,7 @@ def start(*words: Any, forked: bool = True) -> Process:
 
 
 def heard(process: Process) -> str:
-    """All it said, once it has ended. The work of forked ones, which are not below torchrun, is not seen: hence the limit."""
+    """All it said, once it has ended. Work of forked ones, which are not below torchrun, is not seen: hence the limit."""
     said: bytes = ended(process, idle=900)[0][0]
     return said.decode()
 
