@@ -6,6 +6,7 @@ program of its own would, to the end of the interpreter, with the environment it
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import random
@@ -39,8 +40,11 @@ class Forked:
                     self._link.close()
         return self.returncode
 
-    def wait(self) -> int | None:
-        return self.poll(None)
+    def wait(self, timeout: float | None = None) -> int:
+        found = self.poll(timeout)
+        if found is None:
+            raise subprocess.TimeoutExpired("a forked process", timeout or 0.0)
+        return found
 
     def communicate(self) -> tuple[bytes | None, None]:
         said = None
@@ -58,25 +62,50 @@ class Forked:
         self.send_signal(signal.SIGKILL)
 
 
-def fork(code: str, env: Mapping[str, str], stdout: int | None = None, stderr: int | None = None) -> Forked:
-    """A process that runs ``code``, with ``many`` and ``tiny`` loaded; ``stdout`` and ``stderr`` as subprocess has them."""
+TRAINING = ("many", "tiny")
+THIRD_PARTY = (
+    "torch.distributed.tensor",
+    "transformers.modeling_utils",
+    "scipy.stats",
+    "pyarrow.parquet",
+    "dp_accounting.pld",
+)
+"""What takes long to load, all of it other people's; transformers' auto classes are not among it."""
+
+
+def fork(
+    code: str,
+    env: Mapping[str, str],
+    stdout: int | None = None,
+    stderr: int | None = None,
+    modules: tuple[str, ...] = TRAINING,
+    forks: bool = False,
+) -> Forked:
+    """A process that runs ``code``, with ``modules`` loaded; ``stdout`` and ``stderr`` as subprocess has them. forks: it may
+    call this function itself, for processes that are forked from where it was."""
+    server = _given or _server(os.getpid(), modules)
     link, far = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     heard = os.pipe() if stdout == subprocess.PIPE else None
-    task = {"code": code, "env": dict(env), "err": stderr == subprocess.STDOUT}
-    fds = [far.fileno(), *([heard[1]] if heard else [])]
-    socket.send_fds(_server(os.getpid()), [json.dumps(task).encode()], fds)
-    for fd in fds[1:]:
-        os.close(fd)
+    out = heard[1] if heard else stdout
+    task = {"code": code, "env": dict(env), "err": stderr == subprocess.STDOUT, "forks": forks}
+    fds = [far.fileno(), *([] if out is None else [out]), *([server.fileno()] if forks else [])]
+    socket.send_fds(server, [json.dumps(task).encode()], fds)
+    if heard:
+        os.close(heard[1])
     far.close()
     return Forked(link, os.fdopen(heard[0], "rb") if heard else None)
 
 
+_given: socket.socket | None = None
+"""The link of a process that may fork and was forked itself."""
+
+
 @cache
-def _server(_: int) -> socket.socket:
-    """The link to the process that forks, which ends with this one."""
+def _server(_: int, modules: tuple[str, ...]) -> socket.socket:
+    """The link to the process that forks, which has loaded ``modules`` and ends with this one."""
     here = Path(__file__).parent
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    code = _SERVER.format(path=[str(here), str(here / "training")], fd=theirs.fileno(), modules=["many", "tiny"])
+    code = _SERVER.format(path=[str(here), str(here / "training")], fd=theirs.fileno(), modules=modules)
     server = subprocess.Popen([sys.executable, "-c", code], pass_fds=[theirs.fileno()])
     server.returncode = 0  # nobody waits for it
     theirs.close()
@@ -87,10 +116,12 @@ def serve(fd: int, modules: Sequence[str]) -> str:
     """Fork one process for each task that comes; return in that process, with its code."""
     for name in modules:
         __import__(name)
+    gc.freeze()  # what is loaded is shared: at its end each process would else look through, and so copy, all of it
+    global _given
     link = socket.socket(fileno=fd)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     while True:
-        said, fds, _, _ = socket.recv_fds(link, _MOST, 2)
+        said, fds, _, _ = socket.recv_fds(link, _MOST, 3)
         if not said:
             os._exit(0)
         if os.fork() == 0:
@@ -108,6 +139,8 @@ def serve(fd: int, modules: Sequence[str]) -> str:
         answer.send(str(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])).encode())
         os._exit(0)
     answer.close()
+    if task["forks"]:
+        _given = socket.socket(fileno=fds.pop())
     for each in fds[1:]:
         os.dup2(each, 1)
         os.close(each)

@@ -85,7 +85,8 @@ def test_stratified_keeps_the_level_whatever_the_shares() -> None:
         [stratified_upper([Stratum(s, n, x) for s, n, x in zip(sizes, drawn, xs, strict=True)]) for xs in outcomes]
     )
     for p, q in itertools.product(np.linspace(0, 1, 21), repeat=2):
-        mass = np.array([binom.pmf(x, drawn[0], p) * binom.pmf(y, drawn[1], q) for x, y in outcomes])
+        each = [binom.pmf(np.arange(n + 1), n, rate) for n, rate in zip(drawn, (p, q), strict=True)]
+        mass = np.outer(*each).ravel()
         assert mass[bounds < 0.8 * p + 0.2 * q - 1e-9].sum() <= 0.05 + 1e-9
 
 

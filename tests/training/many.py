@@ -9,15 +9,19 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import peft  # noqa: F401 — here, so that forked processes have loaded it
 import pytest
 import torch
+import torch.distributed as dist
+import torch.distributed.fsdp
 from tiny import DATA, TOKENIZER, VALID, plan, private, public
 from torch.distributed import TCPStore
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, GPT2LMHeadModel, LlamaForCausalLM  # noqa: F401 — the latter as peft
 
 from forks import Forked, fork
 from processes import ended
@@ -73,7 +77,7 @@ def _causal(kind: str, **shape: Any) -> Any:
 
 
 WHOLE = Options(checkpoint_steps=4, valid=VALID)
-CUT = replace(WHOLE, shard=True)
+CUT = replace(WHOLE, shard=True, evaluations=3)
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,8 @@ CASES = {
     "dropout": Case(plan(public(), noisy()), forgetful),
 }
 SHARDED = {
-    "gpt2": Case(plan(public(3, CLIPPED), noisy()), gpt2, CUT),
-    "llama": Case(plan(public(3, GENTLE), noisy(clipping="per-layer"), average=0.9), llama, CUT),
+    "gpt2": Case(plan(public(2, CLIPPED), noisy(steps=3)), gpt2, CUT),
+    "llama": Case(plan(public(2, GENTLE), noisy(steps=3, clipping="per-layer"), average=0.9), llama, CUT),
     "llama, adapter": Case(plan(public(3), noisy(steps=4), repeat=1), adapted, CUT),
     "lstm, adaptive": Case(plan(noisy(0.05, clipping="adaptive")), lstm, CUT),
 }
@@ -165,11 +169,24 @@ def die_at(rank: int, step: int, how: int = signal.SIGKILL) -> None:
     engine.draw = dying  # type: ignore[attr-defined]
 
 
-def meet(folder: Path, size: int) -> None:
-    """Wait until so many processes of this group have come here; whoever started them watches over how long."""
-    (folder / os.environ["RANK"]).touch()
-    while len(list(folder.iterdir())) < size:
-        time.sleep(0.01)
+def hang_at(rank: int, step: int, folder: Path, minutes: float) -> None:
+    """Have the process ``rank`` of this group stop in the middle of a step. The others have been told to wait ``minutes``
+    for it; once it hangs, and not before, a second of them is enough."""
+    draw = engine.draw
+
+    def hanging(at: Step, *rest: Any) -> Any:
+        if at.number + 1 == step and int(os.environ["RANK"]) == rank:
+            (folder / "hangs").touch()
+            os.kill(os.getpid(), signal.SIGSTOP)
+        elif at.number + 1 == step:
+            while not (folder / "hangs").exists():  # whoever started them watches over how long
+                time.sleep(0.01)
+            group = dist.distributed_c10d._get_default_group()
+            assert group._get_backend(torch.device("cpu")).options._timeout == timedelta(minutes=minutes)
+            dist.distributed_c10d._set_pg_timeout(timedelta(seconds=1), group)
+        return draw(at, *rest)
+
+    engine.draw = hanging  # type: ignore[attr-defined]
 
 
 def run_case(folder: Path, name: str, resume: bool, minutes: float = 10) -> None:

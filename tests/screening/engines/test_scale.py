@@ -102,8 +102,8 @@ class Slow:
     def definition(self):
         return {"kind": "slow"}
     def find(self, views):
-        while len(list(work.glob("*.json"))) > 3 and not go.exists():  # some pieces are done, others are not
-            time.sleep(0.01)
+        while not go.exists() and len(list(work.glob("*.json"))) > 3:  # some pieces are done, others are not
+            time.sleep(0.05)
         return [__import__("taciturn").text.spans.Detection()] * len(views)
     def local(self, view):
         return False

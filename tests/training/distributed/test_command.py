@@ -14,11 +14,34 @@ from typing import Any
 import pytest
 import torch
 
-from processes import ended, until
+from forks import fork
+from processes import Process, ended, until
 from taciturn.cli.main import run
 from taciturn.mechanisms.run import Run
 
-TORCHRUN = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+TORCHRUN = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+FORKED = """
+import subprocess, sys
+from forks import fork
+from torch.distributed.elastic.multiprocessing.subprocess_handler import subprocess_handler
+from torch.distributed.run import main
+
+def start(args, env, stdout, stderr, start_new_session):
+    assert args[:2] == (sys.executable, "-u") and stdout is stderr is None and start_new_session
+    return fork(f"words = {{args[2:]}}" + {program!r}, env, stdout=1, stderr=subprocess.STDOUT)
+
+subprocess_handler.Popen = start
+main({words})
+"""
+"""torchrun, but for the interpreters: it and the processes it starts are forked from one that has loaded torch."""
+PROGRAM = """
+import os, runpy, sys
+os.setsid()
+sys.stdout.reconfigure(write_through=True)
+sys.argv = list(words[words[0] == "-m" :])
+run, what = (runpy.run_module, {"alter_sys": True}) if words[0] == "-m" else (runpy.run_path, {})
+run(sys.argv[0], run_name="__main__", **what)
+"""
 TOLD = """
 import os, sys
 from taciturn.cli.main import run
@@ -34,7 +57,7 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("talk")
     talk = [{"text": f"call me back on (555) 010-{i:04} please" if i % 3 else "have a nice day"} for i in range(60)]
     (folder / "talk.jsonl").write_text("\n".join(map(json.dumps, talk)))
-    small = ["options.public.epochs=2", "options.private.steps=60", "options.private.batch=6", "seeds.noise=5",
+    small = ["options.public.epochs=1", "options.private.steps=16", "options.private.batch=6", "seeds.noise=5",
              "options.private.optimiser.lr=3e-4", "model.options.hidden_size=8", "model.options.embedding_size=8",
              "model.options.dropout=0.0", "train.evaluations=2", "options.public.optimiser.lr=3e-4"]  # fmt: skip
     sets = [word for setting in small for word in ("--set", setting)]
@@ -45,17 +68,20 @@ def config(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run.toml"
 
 
-def start(*words: Any) -> subprocess.Popen[bytes]:
-    """torchrun in this folder's two processes."""
+def start(*words: Any, forked: bool = True) -> Process:
+    """torchrun with two processes; forked: see ``FORKED``."""
     env = {**os.environ, "OMP_NUM_THREADS": "1", "NO_COLOR": "1", "COLUMNS": "200"}
-    return subprocess.Popen(
-        [*TORCHRUN, *map(str, words)], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True
-    )
+    given = [*TORCHRUN, *map(str, words)]
+    if forked:
+        code = FORKED.format(words=given[2:], program=PROGRAM)
+        return fork(code, env, subprocess.PIPE, subprocess.STDOUT, forks=True)
+    command = [sys.executable, *given]
+    return subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True)
 
 
-def heard(process: subprocess.Popen[bytes]) -> str:
-    """All it said, once it has ended."""
-    said: bytes = ended(process)[0][0]
+def heard(process: Process) -> str:
+    """All it said, once it has ended. Work of forked ones, which are not below torchrun, is not seen: hence the limit."""
+    said: bytes = ended(process, idle=900)[0][0]
     return said.decode()
 
 
@@ -66,7 +92,8 @@ def weights(folder: Path) -> torch.Tensor:
 @pytest.mark.parametrize("shard", ["false", "true"])
 def test_torchrun_trains_exports_and_talks_once(config: Path, tmp_path: Path, shard: str) -> None:
     setting = ("--set", f"train.shard={shard}")
-    process = start("-m", "taciturn", "train", config, "-o", tmp_path / "two", "--json", *setting)
+    forked = shard == "true"  # the other time all is as a user has it
+    process = start("-m", "taciturn", "train", config, "-o", tmp_path / "two", "--json", *setting, forked=forked)
     said = heard(process)
     assert process.returncode == 0, said
     assert said.count("model in ") == 1
@@ -88,7 +115,7 @@ def test_a_signal_to_torchrun_stops_every_process_with_130(config: Path, tmp_pat
     (tmp_path / "told.py").write_text(TOLD)
     out, long = tmp_path / "run", ("--set", "options.private.steps=3000")
     process = start(tmp_path / "told.py", "train", config, "-o", out, *long)
-    until(lambda: (out / "ledger.jsonl").exists() and (out / "ledger.jsonl").stat().st_size, process)
+    until(lambda: (out / "ledger.jsonl").exists() and (out / "ledger.jsonl").stat().st_size, process, idle=900)
     process.send_signal(number)
     said = heard(process)
     # Both write to one pipe, so a line of one may stand behind what the other has not ended yet.

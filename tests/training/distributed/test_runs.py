@@ -124,13 +124,11 @@ def test_a_lost_process_ends_the_others_and_any_number_resumes(tmp_path: Path, l
 
 
 def test_a_process_that_hangs_ends_the_others_after_the_timeout(tmp_path: Path) -> None:
-    """The others wait half a minute, which is more than one of two steps on a busy machine takes; both have loaded torch
-    when that begins to count."""
-    call = f"many.meet(Path({str(tmp_path / 'here')!r}), 2)\n"
-    call += f"many.run_case(Path({str(tmp_path / 'run')!r}), 'two phases', False, minutes=0.5)"
-    for name in ("here", "run"):
-        (tmp_path / name).mkdir()
-    first, stopped = group("many.die_at(1, 7, signal.SIGSTOP)\n" + call, 2)
+    """Of the seven minutes they would wait, all but a second are let off once it hangs (``hang_at``)."""
+    out = tmp_path / "run"
+    out.mkdir()
+    call = f"many.run_case(Path({str(out)!r}), 'two phases', False, minutes=7)"
+    first, stopped = group(f"many.hang_at(1, 7, Path({str(tmp_path)!r}), minutes=7)\n" + call, 2)
     try:
         [(code, said)] = finish([first])
     finally:

@@ -190,6 +190,7 @@ def frequencies(p: Phase, units: Units) -> tuple[np.ndarray, np.ndarray]:
     came, rows = np.zeros(len(units)), np.zeros(len(DATA))
     secret = SecretSource(7)
     numbered = replace(units, weights=np.ones(len(units.rows), np.float32))
+    number = {tuple(units.of(u)): u for u in range(len(units))}
     for i in range(TIMES):
         step = Step(i, p, i, 0)
         coins = draw(step, 0, secret)
@@ -197,9 +198,8 @@ def frequencies(p: Phase, units: Units) -> tuple[np.ndarray, np.ndarray]:
         assert isinstance(drawn, Units)
         rows[drawn.rows] += 1
         if p.unit != "user":
-            came[
-                [tuple(units.of(u)) in {tuple(drawn.of(d)) for d in range(len(drawn))} for u in range(len(units))]
-            ] += 1
+            found = {number.get(tuple(drawn.of(d))) for d in range(len(drawn))} - {None}
+            came[list(found)] += 1
         elif not isinstance(p.sampler, UserEntity):
             came[coins] += 1
         else:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
-from scipy.stats import binom
+from scipy.special import betainc, expit, gammaln, log_expit
 
 SHARES = (1 / 16, 1 / 8, 1 / 4, 1 / 2, 1.0)
 """Shares of the canaries that are guessed on; the confidence is split over them."""
@@ -29,13 +29,22 @@ def p_value(m: int, r: int, v: int, epsilon: float, delta: float = 0.0) -> float
     """
     if not 0 <= v <= r <= m:
         raise ValueError(f"expected 0 ≤ right ≤ guesses ≤ canaries, found {v}, {r}, {m}")
-    q = expit(epsilon)
-    tail = float(binom.sf(v - 1, r, q))
-    if not delta or not v:
-        return min(tail, 1.0)
-    i = np.arange(1, v + 1)
-    worst = float((np.cumsum(binom.pmf(v - i, r, q)) / i).max())
+    if not v:
+        return 1.0
+    tail = float(betainc(v, r - v + 1, expit(epsilon)))
+    if not delta:
+        return tail
+    k = np.arange(v - 1, -1, -1)
+    pmf = np.exp(_log_choose(r)[k] + k * log_expit(epsilon) + (r - k) * log_expit(-epsilon))
+    worst = float((np.cumsum(pmf) / np.arange(1, v + 1)).max())
     return min(tail + 2 * m * delta * worst, 1.0)
+
+
+@lru_cache(maxsize=64)
+def _log_choose(r: int) -> NDArray[np.float64]:
+    """log of r over k, for k = 0 … r."""
+    log_factorial = gammaln(np.arange(r + 1) + 1.0)
+    return np.asarray(log_factorial[-1] - log_factorial - log_factorial[::-1])
 
 
 def eps_lower_one_run(m: int, r: int, v: int, delta: float = 0.0, confidence: float = 0.95) -> float:
@@ -52,7 +61,7 @@ def eps_lower_one_run(m: int, r: int, v: int, delta: float = 0.0, confidence: fl
         low, high = high, 2 * high
         if high > 64:
             return low
-    for _ in range(50):
+    while high - low > 1e-9:
         middle = (low + high) / 2
         low, high = (middle, high) if p_value(m, r, v, middle, delta) < alpha else (low, middle)
     return low

@@ -56,7 +56,8 @@ class SecretSource:
         rates = [rate] if isinstance(rate, int | float) else list(rate)
         thresholds = np.array([coin_threshold(each) for each in rates], np.uint64)
         ends = np.cumsum(counts)
-        stream = Keystream(stream_key(self.seed, "coins", step, self.rank), 8 * _COINS_AT_A_TIME)
+        size = min(8 * _COINS_AT_A_TIME, -(-8 * int(ends[-1]) // BLOCK_BYTES) * BLOCK_BYTES)
+        stream = Keystream(stream_key(self.seed, "coins", step, self.rank), size)
         drawn = []
         for start in range(0, int(ends[-1]), _COINS_AT_A_TIME):
             uniforms = stream.read(start * 8 // BLOCK_BYTES).view(np.uint64)[: ends[-1] - start] >> 11
