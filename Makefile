@@ -20,7 +20,7 @@ lint: $(VENV)/.installed
 	$(BIN)/lint-imports
 
 test: lint  ## lint, types, import layers, every test
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 -rs src/taciturn tests  # two workers on two cores: more threads only wait
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2 --dist worksteal -rs src/taciturn tests  # a worker a core; what is near stays together
 
 quick: $(VENV)/.installed  ## the tests of what was changed
 	tests="$$($(BIN)/python tests/changed.py)"; test -n "$$tests" || { echo "nothing that has tests was changed"; exit 0; }; \
