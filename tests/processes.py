@@ -7,6 +7,7 @@ has some, one that waits for what never comes has none.
 from __future__ import annotations
 
 import contextlib
+import os
 import subprocess
 import time
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from typing import Any, TypeAlias
 
 import psutil
 
-from forks import Forked
+from forks import THIRD_PARTY, Forked, fork
 
 Process: TypeAlias = subprocess.Popen[Any] | Forked
 
@@ -91,3 +92,20 @@ def kill(*processes: Process) -> None:
         for each in (*below, process):
             with contextlib.suppress(psutil.Error, ProcessLookupError):
                 each.kill()
+
+
+NOTHING_OF_OURS = """
+import sys
+assert not [name for name in sys.modules if name.partition(".")[0] == "taciturn"]
+assert "transformers.models.auto.modeling_auto" not in sys.modules
+"""
+
+
+def fresh(code: str) -> str:
+    """What ``code`` prints in an interpreter that has loaded torch and what else takes long, but nothing of ours nor
+    transformers' auto classes, for which our registration waits. AssertionError when it fails."""
+    env = {**os.environ, "OMP_NUM_THREADS": "1"}
+    process = fork(f"{NOTHING_OF_OURS}\n{code}", env, subprocess.PIPE, subprocess.STDOUT, modules=THIRD_PARTY)
+    said: bytes = ended(process)[0][0]
+    assert process.returncode == 0, said[-500:]
+    return said.decode()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from processes import fresh
 from taciturn.models.awd_lstm import AWDLSTMConfig, AWDLSTMForCausalLM, AWDLSTMForSequenceClassification, WeightDropLSTM
 from taciturn.models.hf import export, load_exported, load_model
 from taciturn.models.loss import Batch, record_losses
@@ -128,15 +127,13 @@ def test_an_export_loads_after_import_taciturn_alone(tied: bool, tmp_path: Path)
     assert (model.get_output_embeddings().weight is model.get_input_embeddings().weight) == tied
     export(model, TOKENIZER, tmp_path / "model")
     code = (
-        "import sys, taciturn, torch\nfrom transformers import AutoModelForCausalLM\n"
-        "m = AutoModelForCausalLM.from_pretrained(sys.argv[1])\n"
+        "import taciturn, torch\nfrom transformers import AutoModelForCausalLM\n"
+        f"m = AutoModelForCausalLM.from_pretrained({str(tmp_path / 'model')!r})\n"
         "i = torch.arange(9)[None]\nprint(float(m(i, labels=i).loss))"
     )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path / "model")], capture_output=True, text=True, check=True
-    )
+    said = fresh(code)
     ids = torch.arange(9)[None]
-    assert float(done.stdout) == pytest.approx(model(ids, labels=ids).loss.item(), abs=1e-6)
+    assert float(said.splitlines()[-1]) == pytest.approx(model(ids, labels=ids).loss.item(), abs=1e-6)
 
 
 def test_a_classifier_reads_the_last_token_and_starts_from_a_language_model(tmp_path: Path) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForMaskedLM
 
+from processes import fresh
 from taciturn.errors import MissingExtra, TaciturnError, UsageError
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
@@ -75,12 +74,12 @@ def losses(model: Any) -> torch.Tensor:
 
 
 FRESH = """
-import sys, json, torch, warnings
+import json, torch, warnings
 warnings.simplefilter("ignore")
 from peft import AutoPeftModelForCausalLM, PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
 found = {}
-for folder, base, ids in json.load(sys.stdin):
+for folder, base, ids in given:
     tokenizer = AutoTokenizer.from_pretrained(folder + "/adapter")
     plain = AutoModelForCausalLM.from_pretrained(base)
     if len(tokenizer) > plain.get_input_embeddings().weight.shape[0]:
@@ -109,10 +108,8 @@ def test_p35_exports_load_with_plain_calls_in_a_fresh_process(tmp_path: Path) ->
             given.append((str(folder), where, ids.tolist()))
             torch.testing.assert_close(losses(load_adapted(folder)), losses(model), rtol=0, atol=1e-4)
             assert "base_layer" not in " ".join(load_exported(folder)[0].state_dict())
-    done = subprocess.run(
-        [sys.executable, "-c", FRESH], input=json.dumps(given), capture_output=True, text=True, check=True
-    )
-    assert json.loads(done.stdout.splitlines()[-1]) == want
+    said = fresh(f"given = {given!r}\n" + FRESH)
+    assert json.loads(said.splitlines()[-1]) == want
 
 
 @pytest.mark.parametrize("name", BASES)
