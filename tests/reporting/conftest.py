@@ -96,6 +96,7 @@ def evidence(name: str) -> Evidence:
     return Evidence(
         delta=DELTA, redacted="crt" in name or name == "redacted", skeletons=name in ("crt-skeletons", "crt_residual"),
         labelled=200, missed_by_pi=20, missed_by_both=0, counts=COUNTS, units=ENTITIES if name == "uedp" else {},
+        protected=4896 if any(not isinstance(event, NonPrivate) for *_, event in PHASES[name]) else None,
     )  # fmt: skip
 
 
