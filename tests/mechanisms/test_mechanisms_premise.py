@@ -29,7 +29,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "lstm": {"hidden_size": 8, "embedding_size": 8, "dropout": 0.5},
     "awd-lstm": {"hidden_size": 12, "embedding_size": 8, "num_layers": 1},  # its own three dropouts
 }
-NOISE = {"noise_multiplier": 1.0}  # given, so that none is looked for
+NOISE = {"noise_multiplier": 1.0, "clip": 0.02}  # given, so that none is looked for; every gradient is clipped
 ONE_STEP: dict[str, dict[str, Any]] = {
     "crt": {"private": {"steps": 1, "batch": 12, **NOISE}},
     "crt_residual": {"private": {"steps": 1, "batch": 12, **NOISE}, "skeleton_batch": 25},
