@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 from scipy.special import log_ndtr
 
 from taciturn.privacy.accounting.accountant import Profile, compose
 from taciturn.privacy.accounting.events import PoissonGaussian
-from taciturn.privacy.accounting.grids import rounding
+from taciturn.privacy.accounting.grids import BLURRED, rounding
 from taciturn.privacy.accounting.pairs import discretise, dominating
 from taciturn.privacy.accounting.tilted import Tail
 from taciturn.privacy.guarantees.theorems import group, group_blackbox_epsilon
@@ -121,3 +122,22 @@ def test_delta_never_rises_with_epsilon_and_joins_the_plain_transform() -> None:
         found = [profile.delta(float(epsilon)) for epsilon in np.linspace(0.5, 12, 24)]
         assert all(later <= earlier * (1 + 2e-3) for earlier, later in pairwise(found))
         assert found[-1] < 1e-40 < 100 * rounding(100)
+
+
+@pytest.mark.parametrize("steps", [100, 20_000])
+@pytest.mark.parametrize("delta", [1e-9, 1e-12, 1e-20])
+def test_epsilon_where_plain_transforms_are_blurred_is_above_the_closed_form_and_near(steps: int, delta: float) -> None:
+    """Full batches are one Gaussian of μ = √steps/σ (Balle, Wang 2018, Theorem 8)."""
+    profile = compose({PoissonGaussian(1.0, 2 * math.sqrt(steps)): steps}, "add-remove")
+    assert rounding(steps) > BLURRED * delta
+    found, mu = profile.epsilon(delta), 0.5
+    exact = brentq(
+        lambda at: log_ndtr(mu / 2 - at / mu) + math.log(-math.expm1(log_ratio(at, mu))) - math.log(delta), 0.1, 20.0
+    )
+    assert exact <= found * (1 + 1e-12)
+    assert found <= exact * (1 + 2e-3)
+
+
+def log_ratio(epsilon: float, mu: float) -> float:
+    """Of the closed form's two terms."""
+    return float(epsilon + log_ndtr(-mu / 2 - epsilon / mu) - log_ndtr(mu / 2 - epsilon / mu))
