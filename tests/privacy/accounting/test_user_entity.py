@@ -16,7 +16,7 @@ from scipy.special import ndtr
 from scipy.stats import binom, norm
 
 from taciturn.errors import GuaranteeError, UsageError
-from taciturn.privacy.accounting import mixture_coins
+from taciturn.privacy.accounting import grids, mixture_coins
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import PoissonGaussian
 from taciturn.privacy.accounting.mixture_coins import Side, convolve, merge
@@ -230,10 +230,12 @@ def test_two_levels_condition_on_the_holders_outside_the_mixture():
 @pytest.mark.parametrize(
     "run", [TwoLevel(0.1, 0.5, 3, 2, 1, 5.0, 30), TwoLevel(0.3, 0.2, 1, 4, 2, 6.0, 20)], ids=["users", "holders"]
 )
-def test_two_levels_lie_in_the_slow_bracket(run):
+@pytest.mark.parametrize("delta", [1e-4, 1e-9])  # by a plain transform, and by a tilted one
+def test_two_levels_lie_in_the_slow_bracket(run, delta):
     cases = [(chance, law, {0: 1.0}) for chance, law in two_level_cases(run)]
-    low, high = bracket(cases, run.noise_multiplier, run.steps, 1e-4, 1e-4, 40.0)
-    assert low <= run.epsilon(1e-4) <= high
+    low, high = bracket(cases, run.noise_multiplier, run.steps, delta, 1e-4, 40.0)
+    assert (grids.rounding(run.steps) > grids.BLURRED * delta) == (delta == 1e-9)
+    assert low <= run.epsilon(delta) <= high
 
 
 def test_two_levels_against_sampled_losses():
