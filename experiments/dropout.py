@@ -38,7 +38,6 @@ def shared_masks() -> Iterator[None]:
         patch("taciturn.persample.isolated._streams", lambda _: []),
         patch("taciturn.training.check.require_isolation"),
         patch("taciturn.training.engine.require_isolation"),
-        patch("taciturn.mechanisms.materials.require_isolation"),
     ):
         yield
 
