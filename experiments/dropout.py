@@ -23,6 +23,7 @@ import torch
 from common import Row, Work, every, records, table
 from scipy.stats import ttest_1samp
 
+import taciturn.training.engine  # noqa: F401  before anything is patched: what it imports keeps the true names
 from taciturn.data.loaders import load
 
 ARMS = ("without dropout", "shared masks")
