@@ -120,8 +120,8 @@ def show_plan(made: Any) -> None:
                 f"{made.steps_of(phase):,}",
                 rate_of(event),
                 number(getattr(event, "noise_multiplier", None), 4),
-                number(phase.rule.clip) if private else "–",
-                f"{phase.optimiser.name} {phase.optimiser.lr:g}",
+                number(phase.rule.clip) if private and phase.moves else "–",
+                f"{phase.optimiser.name} {phase.optimiser.lr:g}" if phase.moves else "–",
             )
         )
     columns = ("phase", "reads", "records", "steps", "rate q", "noise σ", "clip C", "optimiser")

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Literal, Self, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy.accounting.calibrate import noise_multiplier as calibrated
+from taciturn.privacy.accounting.events import Event
 from taciturn.training.phase_terms import ClipNoise
 from taciturn.training.plan import Target
 from taciturn.training.schedules import Optimiser
 
 Config = TypeVar("Config", bound=BaseModel)
+NOTHING: Mapping[Event, int] = MappingProxyType({})
 
 
 class Strict(BaseModel):
@@ -77,9 +81,9 @@ class PrivateSteps(Strict):
     count_noise: float | None = Field(None, gt=0)
     optimiser: OptimiserConfig = OptimiserConfig(lr=1e-3)
 
-    def rule(self, records: int, target: Target) -> ClipNoise:
-        """What one step does, with the noise that keeps the run within the target."""
-        sigma = self.noise(records, target)
+    def rule(self, records: int, target: Target, beside: Mapping[Event, int] = NOTHING) -> ClipNoise:
+        """What one step does, with the noise that keeps the run, and what is released ``beside`` it, within the target."""
+        sigma = self.noise(records, target, beside)
         if self.clipping != "adaptive":
             return ClipNoise(self.clip, sigma, self.clipping)
         count = self.count_noise or max(self.sampling_rate(records) * records / 20, sigma)
@@ -89,13 +93,13 @@ class PrivateSteps(Strict):
         """q; a function of the number of records only, which a secret cannot change."""
         return self.rate if self.rate is not None else min(1.0, self.batch / max(records, 1))
 
-    def noise(self, records: int, target: Target) -> float:
+    def noise(self, records: int, target: Target, beside: Mapping[Event, int] = NOTHING) -> float:
         """σ as given, or the smallest that keeps the run within the target by substitution."""
         if self.noise_multiplier is not None:
             return self.noise_multiplier
         if target.epsilon is None or target.delta is None:
             raise UsageError("give epsilon and delta to calibrate the noise to, or a noise_multiplier")
-        return calibrated(target.epsilon, target.delta, self.sampling_rate(records), self.steps, "substitution")
+        return calibrated(target.epsilon, target.delta, self.sampling_rate(records), self.steps, "substitution", beside)
 
 
 def parse(model: type[Config], raw: dict[str, Any], where: str) -> Config:

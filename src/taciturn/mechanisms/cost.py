@@ -9,8 +9,10 @@ from math import isinf
 from types import MappingProxyType
 
 from taciturn.mechanisms.signal import signal_warnings
+from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.calibrate import SMALLEST
-from taciturn.privacy.accounting.events import Event, NonPrivate, Relation
+from taciturn.privacy.accounting.calibrate import noise_multiplier as calibrated
+from taciturn.privacy.accounting.events import Event, NonPrivate, PoissonGaussian, Relation
 from taciturn.privacy.accounting.rounding import up
 from taciturn.privacy.accounting.tradeoff import TradeOff
 from taciturn.privacy.guarantees.claims import cost
@@ -46,10 +48,26 @@ def cost_lines(plan: Plan) -> list[str]:
         number = "∞" if epsilon is None or isinf(epsilon) else f"{epsilon:.3f}"
         line = f"{relation} ({said}): ε = {number} at δ = {plan.target.delta:g}, unit {_UNITS[unit]}"
         lines.append(line + _attacked(plan, relation))
-    planned, sigmas = planned_epsilon(plan), [phase.noise for phase in plan.phases if phase.private]
+    planned, sigmas = planned_epsilon(plan), [phase.noise for phase in plan.phases if phase.private and phase.moves]
+    lines += table_lines(plan)
     if plan.target.epsilon is not None and planned is not None:
         lines.append(against_target(plan.target.epsilon, planned, sigmas))
     return [*lines, *signal_warnings(plan)]
+
+
+def table_lines(plan: Plan) -> list[str]:
+    """What a table of values costs: ε of it alone, and the noise that the other steps would need without it."""
+    tables, delta = [phase for phase in plan.phases if not phase.moves], plan.target.delta
+    if not tables or delta is None:
+        return []
+    alone = compose({phase.event: plan.steps_of(phase) for phase in tables}, "substitution").epsilon(delta)
+    said = f"of it the table of values alone: ε = {alone:.3f} at δ = {delta:g}"
+    for phase in plan.phases:
+        event = phase.event
+        if plan.target.epsilon is not None and phase.moves and isinstance(event, PoissonGaussian):
+            without = calibrated(plan.target.epsilon, delta, event.rate, plan.steps_of(phase), "substitution")
+            said += f"; σ of phase {phase.name} is {phase.noise:.3g} beside it, {without:.3g} without"
+    return [said]
 
 
 def _attacked(plan: Plan, relation: Relation) -> str:

@@ -8,10 +8,13 @@ steps, beside the paper's alternation; composition does not see the order.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, Self
+
+from pydantic import model_validator
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
+from taciturn.mechanisms.values import ValueTable
 from taciturn.privacy.accounting.events import Part
 from taciturn.privacy.guarantees.claims import Phases, merged
 from taciturn.privacy.guarantees.evidence import Evidence
@@ -35,17 +38,32 @@ SUMMARY = "plain steps on public text, DP-SGD on private records; confidentialit
 class Config(Strict):
     """public: the noiseless phase; private: the noised one. ``steps`` and ``epochs`` count the whole run. fill: what the
     noiseless phase reads where a skeleton has a mask: nothing else, or tokens of the model as it was at the start
-    (public-model) or as it is (self); fill_loss: whether it learns them."""
+    (public-model) or as it is (self), or values of a table that is released once with noise (learned), and where that has
+    none tokens of the public model; fill_loss: whether it learns what a model made up (with learned it does)."""
 
-    fill: Literal["none", "public-model", "self"] = "none"
-    fill_loss: bool = False
+    fill: Literal["none", "public-model", "self", "learned"] = "none"
+    fill_loss: bool | None = None
+    values: ValueTable = ValueTable()
     skeletons: bool = True
     schedule: Literal["public-first", "alternate"] = "public-first"
     public: PublicSteps = PublicSteps()
     private: PrivateSteps = PrivateSteps()
 
+    @model_validator(mode="after")
+    def _table_needs_skeletons(self) -> Self:
+        if self.fill == "learned" and not self.skeletons:
+            raise ValueError(
+                "fill = learned puts values into skeletons; leave skeletons = true, or choose another fill"
+            )
+        return self
 
-_SOURCES: dict[str, Literal["initial", "self"]] = {"public-model": "initial", "self": "self"}
+    def fills(self) -> Fill | None:
+        """What stands for masks in the noiseless phase."""
+        if self.fill == "none":
+            return None
+        if self.fill == "learned":
+            return self.values.fill(self.fill_loss is not False)
+        return Fill("initial" if self.fill == "public-model" else "self", bool(self.fill_loss))
 
 
 def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
@@ -55,7 +73,7 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     n_private = len(screened.texts("private"))
     if not n_private:
         raise DataError("the screened corpus has no private record: CRT has nothing to protect; check the policies")
-    fill = None if config.fill == "none" else Fill(_SOURCES[config.fill], config.fill_loss)
+    table = (config.values.phase(n_private, target),) if config.fill == "learned" else ()
     rounds = config.public.epochs if config.schedule == "alternate" else 1
     if config.private.steps % rounds:
         raise UsageError(f"private.steps = {config.private.steps} cannot be shared by {rounds} alternating rounds")
@@ -68,7 +86,7 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
         Plain(),
         config.public.epochs * epoch_steps(n_open, shuffle) // rounds,
         config.public.optimiser.build(),
-        fill=fill,
+        fill=config.fills(),
         packed=config.public.packed,
     )
     private = Phase(  # line 7
@@ -76,11 +94,11 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
         ("private",),
         n_private,
         Poisson(config.private.sampling_rate(n_private)),
-        config.private.rule(n_private, target),
+        config.private.rule(n_private, target, {phase.event: 1 for phase in table}),
         config.private.steps // rounds,
         config.private.optimiser.build(),
     )
-    phases = (public, private) if n_open else (private,)
+    phases = (*table, public, private) if n_open else (private,)
     return Plan("crt", phases, rounds, target, screened.key)
 
 

@@ -11,6 +11,7 @@ from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.corpus import encoded, held_out, task_of, without_targets
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import RunConfig
+from taciturn.mechanisms.values import filler_of, slots_of
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import Record
 from taciturn.training.plan import Plan
@@ -22,12 +23,13 @@ logger = logging.getLogger("taciturn")
 @dataclass(frozen=True, slots=True)
 class Materials:
     """What :func:`taciturn.training.engine.fit` takes beside the plan. data: tokens by phase. units: rows of each unit, of
-    phases whose units are not records."""
+    phases whose units are not records. fillers: what puts a table's values into the masks of a phase."""
 
     model: Any
     tokenizer: Any
     data: Mapping[str, Any]
     units: Mapping[str, Any]
+    fillers: Mapping[str, Any]
     options: Any
 
 
@@ -49,10 +51,17 @@ def gather(
     if not is_cut(config, world):
         model.to(world.device)
     limit = plan.model.max_length or min(context_length(model) or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
-    data = {phase.name: encoded(tokenizer, plan, phase, screened, limit) for phase in plan.phases}
-    for phase in plan.phases:  # before a step is paid for
+    trained = [phase for phase in plan.phases if phase.moves]
+    data = {phase.name: encoded(tokenizer, plan, phase, screened, limit) for phase in trained}
+    for phase in trained:  # before a step is paid for
         if said := without_targets(phase, screened, data[phase.name], mask_id(tokenizer)):
             logger.warning(said)
+    counted = {phase.name: slots_of(screened) for phase in plan.phases if not phase.moves}
+    fillers = {
+        phase.name: filler_of(tokenizer, plan, phase, screened, limit)
+        for phase in trained
+        if phase.fill is not None and phase.fill.table is not None
+    }
     require_isolation(plan, model, data)  # fit asks too, but by then the folder is written
     for name, tokens in data.items():
         if tokens.truncated:
@@ -75,7 +84,7 @@ def gather(
         how.tensorboard,
         how.shard,
     )
-    return Materials(model, tokenizer, data, units, options)
+    return Materials(model, tokenizer, {**data, **counted}, units, fillers, options)
 
 
 def is_cut(config: RunConfig, world: Any) -> bool:

@@ -63,6 +63,7 @@ def train(
                 out,
                 ready.options,
                 units=ready.units,
+                fillers=ready.fillers,
                 resume=resume,
                 spent=running(plan),
                 notify=notify,

@@ -44,7 +44,7 @@ def ratio(phase: Phase) -> float:
 
 
 def _doubt(phase: Phase, steps: int) -> str:
-    if not phase.private or phase.rule.sensitive or not steps:
+    if not (phase.private and phase.moves) or phase.rule.sensitive or not steps:
         return ""
     step, units = ratio(phase), _NAMES[phase.unit]
     if step < 1:

@@ -23,6 +23,7 @@ from taciturn.persample.capture import captured, unsupported
 from taciturn.persample.isolated import mixes_records, without_dropout
 from taciturn.persample.premise import TOLERANCE, disagreement, verify
 from taciturn.training.plan import Plan
+from taciturn.training.values.slots import Slots
 
 LONGEST = 512
 SHORT = (8, 5, 11)
@@ -133,10 +134,10 @@ def assure(model: nn.Module, *, classify: bool = False, longest: int = 0) -> flo
     return verify(model, _losses(model, batch), len(batch), longest)
 
 
-def require_isolation(plan: Plan, model: nn.Module, data: Mapping[str, Tokens]) -> None:
+def require_isolation(plan: Plan, model: nn.Module, data: Mapping[str, Tokens | Slots]) -> None:
     """:func:`assure` before a run of ``plan`` with a noised phase."""
     if any(phase.private for phase in plan.phases):
-        longest = max(int(tokens.lengths.max(initial=0)) for tokens in data.values())
+        longest = max(int(each.lengths.max(initial=0)) for each in data.values() if isinstance(each, Tokens))
         assure(model, classify=plan.model.task == "classify", longest=longest)
 
 

@@ -18,12 +18,15 @@ from taciturn.models.held_out import HeldOut, Utility
 from taciturn.models.precision import autocast_type
 from taciturn.models.tokens import Tokens, mask_id
 from taciturn.privacy.accounting.events import Event
+from taciturn.privacy.certificates.exported_model import VALUES
 from taciturn.privacy.certificates.ledger import Ledger
+from taciturn.text.atomic import write_bytes
 from taciturn.training import optim
 from taciturn.training.check import require_isolation
 from taciturn.training.distributed.fsdp import shard
 from taciturn.training.distributed.processes import ALONE, World, answering
 from taciturn.training.passes import Work
+from taciturn.training.phase_terms import Counts
 from taciturn.training.plan import Plan, Step
 from taciturn.training.randomness.sampling import chosen, draw
 from taciturn.training.state import checkpoint
@@ -38,6 +41,8 @@ from taciturn.training.units.row_groups import Units
 from taciturn.training.updates import release
 from taciturn.training.updates.plain import never_filled
 from taciturn.training.updates.release import Context
+from taciturn.training.values.fill import Filler
+from taciturn.training.values.slots import Slots
 
 logger = logging.getLogger("taciturn")
 
@@ -64,11 +69,12 @@ def fit(
     plan: Plan,
     model: Any,
     tokenizer: Any,
-    data: Mapping[str, Tokens],
+    data: Mapping[str, Tokens | Slots],
     out: Path,
     options: Options,
     *,
     units: Mapping[str, Units] | None = None,
+    fillers: Mapping[str, Filler] | None = None,
     resume: bool = False,
     spent: Callable[[int, Mapping[Event, int]], float | None] = lambda *_: None,
     notify: Callable[[Progress], None] = lambda _: None,
@@ -76,7 +82,8 @@ def fit(
     world: World = ALONE,
 ) -> None:
     """Run ``plan`` on ``model`` in place; ``data`` maps a phase's name to its records, ``units`` that of a phase whose units
-    are not records to them, ``spent`` a number of steps, and what was lost before them, to ε. begun: see :class:`Releases`.
+    are not records to them, ``fillers`` that of a phase whose masks a table fills to what does, ``spent`` a number of steps,
+    and what was lost before them, to ε. begun: see :class:`Releases`.
     Writes under ``out``: ledger.jsonl, metrics.jsonl and checkpoints/. At the end the weights are the average, if the
     plan names one; the run may be resumed until :func:`taciturn.training.state.releases.finish` ends it. Every process of
     ``world`` calls this; only process 0 writes and notifies.
@@ -118,11 +125,12 @@ def fit(
         for step in releases.steps(plan.unroll(at.steps), state):
             phase, tokens = step.phase, data[step.phase.name].at(step.number)
             world.seed(plan.seeds.model, step.number)
-            run = Context(mask, initial, never, plain, clipped, releases.secret, plan.seeds, world)
+            run = Context(mask, initial, never, plain, clipped, releases.secret, plan.seeds, world, fillers or {})
             drawn = chosen(phase, world.agree(draw(step, plan.seeds.data, run.secret)), units.get(phase.name))
             shown = take(step, state, tokens, drawn, run)
             if not releases.note(step, state):
                 continue
+            _keep_tables(state, step, out, world)
             _update(state, step, rates[phase.name](step.in_phase), still[phase.name], world)
             if step.in_phase + 1 == plan.steps_of(phase):
                 state.optimisers[phase.name].state.clear()  # the next phase has its own
@@ -164,17 +172,26 @@ def fit(
     model.eval()
 
 
-def _check_data(plan: Plan, data: Mapping[str, Tokens], units: Mapping[str, Units]) -> None:
+def _keep_tables(state: State, step: Step, out: Path, world: World) -> None:
+    """Write a table that the step released, now that its line is in the ledger."""
+    table = state.tables.get(step.phase.name)
+    if table is not None and world.leads:
+        write_bytes(out / VALUES, table.to_bytes())
+
+
+def _check_data(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]) -> None:
     for phase in plan.phases:
         tokens = data[phase.name]
-        if not isinstance(tokens, Tokens):
+        if isinstance(phase.rule, Counts) != isinstance(tokens, Slots):
+            raise UsageError(f"phase {phase.name!r}: Slots are what counts are of, and of nothing else")
+        if not isinstance(tokens, Tokens | Slots):
             raise UsageError(
                 f"phase {phase.name!r}: expected its records as Tokens, found a {type(tokens).__name__}. The plan draws the "
                 "batches; a loader of its own would draw them at a rate the accountant does not know, and the stated ε "
                 "would not hold"
             )
         release.of(phase.rule)  # a rule that nothing carries out is named before anything is written
-        if phase.rule.sensitive and tokens.sensitive is None:
+        if isinstance(tokens, Tokens) and phase.rule.sensitive and tokens.sensitive is None:
             raise UsageError(
                 f"phase {phase.name!r}: its rule noises sensitive tokens, and its records do not say which those are"
             )
@@ -186,16 +203,20 @@ def _check_data(plan: Plan, data: Mapping[str, Tokens], units: Mapping[str, Unit
             raise DataError(f"phase {phase.name!r} has {count} {what}, its plan says {phase.records}")
 
 
-def _facts(plan: Plan, model: nn.Module, data: Mapping[str, Tokens], units: Mapping[str, Units]) -> dict[str, str]:
+def _facts(
+    plan: Plan, model: nn.Module, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]
+) -> dict[str, str]:
     """What all processes must have alike; hashes only."""
     weights = [fingerprint(t).tolist() for t in model.state_dict().values()]
-    records = {f"the records of phase {name}": _digest(tokens) for name, tokens in data.items()}
+    records = {f"the records of phase {name}": _digest(each) for name, each in data.items()}
     drawn = {f"the units of phase {name}": _hash(each.rows, each.offsets, each.weights) for name, each in units.items()}
     shape = hashlib.blake2b(str(weights).encode(), digest_size=16).hexdigest()
     return {"the plan": plan.key, "the model's weights": shape, **records, **drawn}
 
 
-def _digest(tokens: Tokens) -> str:
+def _digest(tokens: Tokens | Slots) -> str:
+    if isinstance(tokens, Slots):
+        return tokens.digest
     return _hash(tokens.flat, tokens.offsets, tokens.scored, tokens.labels, tokens.sensitive)
 
 

@@ -65,7 +65,7 @@ def filled(
     waiting = np.flatnonzero([bool((record.slot >= 0).any()) for record in laid])
     if len(waiting):
         out = {mask, *never, *(getattr(model.config, name, None) for name in SPECIAL)}
-        with _only_reading(model):
+        with only_reading(model):
             for part in microbatches(waiting, sizes[waiting], token_budget):
                 _fill(model, [laid[i] for i in part], longest, out)
     return Tokens(
@@ -134,7 +134,7 @@ def _fill(model: Any, records: Sequence[_Laid], longest: int, never: set[int | N
             shown = record.ids[:width]
             ids[b, : len(shown)], attention[b, : len(shown)] = shown, 1
         at_B = np.repeat(np.arange(len(some)), [len(at) for at in places])
-        logits = _logits(model, ids, attention, at_B, np.concatenate(places) - 1)
+        logits = logits_at(model, ids, attention, at_B, np.concatenate(places) - 1)
         draws = np.concatenate([record.draw[at] for record, at in zip(some, places, strict=True)])
         found = _drawn(logits, draws, never)
         ends = np.cumsum([len(at) for at in places])[:-1]
@@ -142,7 +142,7 @@ def _fill(model: Any, records: Sequence[_Laid], longest: int, never: set[int | N
             record.ids[at] = new
 
 
-def _logits(model: Any, ids: Ints, attention: Ints, at_B: Ints, at_T: Ints) -> Tensor:
+def logits_at(model: Any, ids: Ints, attention: Ints, at_B: Ints, at_T: Ints) -> Tensor:
     """Logits at the places (at_B, at_T), [M, V]. The head sees those alone: a vocabulary times all places would be a
     third of a small model's work, and most of its memory."""
     shown, attended, b, t = (torch.from_numpy(a).to(model.device) for a in (ids, attention, at_B, at_T))
@@ -179,7 +179,7 @@ def _drawn(logits_MV: Tensor, draws: NDArray[np.float64], never: set[int | None]
 
 
 @contextmanager
-def _only_reading(model: Any) -> Iterator[None]:
+def only_reading(model: Any) -> Iterator[None]:
     """Evaluation without gradients; afterwards each module is in the mode it was in."""
     modes = [(module, module.training) for module in model.modules()]
     model.eval()

@@ -11,7 +11,7 @@ from math import ceil
 
 from taciturn.errors import UsageError
 from taciturn.privacy.accounting.events import Event, NonPrivate, Part
-from taciturn.training.phase_terms import Fill, Rule, Unit
+from taciturn.training.phase_terms import Counts, Fill, Rule, Unit
 from taciturn.training.samplers import SAMPLERS, Poisson, Sampler, Shuffle
 from taciturn.training.schedules import Optimiser
 
@@ -21,8 +21,8 @@ class Phase:
     """``steps`` updates over the units of ``reads`` (their number is ``records``), each time the phase comes up.
 
     unit: what the sampler draws and the rule clips. rows: numbers of the records of ``reads`` that count, None for all.
-    fill: what stands for masks in a plain phase. packed: a batch is laid end to end and cut into blocks of so many tokens,
-    which no guarantee covers; 0 for records as they are.
+    once: whether it comes up in the first round alone. fill: what stands for masks in a plain phase. packed: a batch is laid
+    end to end and cut into blocks of so many tokens, which no guarantee covers; 0 for records as they are.
 
     Raises UsageError for a sampler, or a sampler and a rule together, that have no accounting, naming the guarantee they
     would break.
@@ -39,6 +39,7 @@ class Phase:
     rows: tuple[int, ...] | None = None
     fill: Fill | None = None
     packed: int = 0
+    once: bool = False
 
     def __post_init__(self) -> None:
         if type(self.sampler) not in SAMPLERS:
@@ -68,6 +69,11 @@ class Phase:
     def private(self) -> bool:
         """Whether its steps are accounted for: what they release is noised, and nothing else of what they drew is shown."""
         return not isinstance(self.event, NonPrivate)
+
+    @property
+    def moves(self) -> bool:
+        """Whether its steps move the weights: one that counts does not."""
+        return not isinstance(self.rule, Counts)
 
     @property
     def noise(self) -> float:

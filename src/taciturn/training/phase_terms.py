@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, Protocol
 
 from taciturn.errors import UsageError
-from taciturn.privacy.accounting.events import Event, NonPrivate, Part, SelectiveGaussian
+from taciturn.privacy.accounting.events import Event, NonPrivate, Part, SelectiveGaussian, ThresholdedCounts
 from taciturn.training.samplers import Poisson, Sampler, Shuffle
 
 Unit = Literal["record", "user", "user-entity", "residual"]
@@ -186,11 +186,53 @@ class LocalUpdates:
 
 
 @dataclass(frozen=True, slots=True)
+class Counts:
+    """One release of how often values, shapes of values, both in their contexts, and what follows them stand behind the
+    masks of a record's skeleton; values and shapes are shown if their noised counts exceed ``threshold``.
+
+    noise_multiplier: σ_h in units of Δ = √(2·record_weight). record_weight: m₀; of n masks a record adds min(1, √(m₀/n))
+    once to each thing it has. keys: M, masks of a record that count. shares: weights of the four, whose squares add up to
+    at most one (docs/guarantees.md §3.7).
+    """
+
+    noise_multiplier: float
+    threshold: float
+    record_weight: float = 2.0
+    keys: int = 16
+    shares: tuple[float, float, float, float] = (0.6, 0.35, 0.65, 0.29)
+
+    clip: ClassVar[float] = 0.0
+    units: ClassVar[tuple[Unit, ...]] = ("record",)
+    sensitive: ClassVar[bool] = False
+    dropout: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if sum(share * share for share in self.shares) > 1:
+            raise UsageError(f"shares: expected weights whose squares add up to at most 1, found {self.shares}")
+
+    @property
+    def release(self) -> ThresholdedCounts:
+        """What is released, whatever is drawn: all of it, as nothing else is accounted for."""
+        return ThresholdedCounts(self.noise_multiplier, self.threshold, self.record_weight, self.keys, self.shares[:2])
+
+    def event(self, sampler: Sampler, reads: Sequence[Part]) -> Event:  # noqa: ARG002
+        if sampler != Poisson(1.0):
+            raise UsageError("counts are of all records, drawn by Poisson(1.0): no accounting for a sample of them")
+        return self.release
+
+
+@dataclass(frozen=True, slots=True)
 class Fill:
     """What stands in the place of `<MASK>`: up to ``longest`` tokens sampled anew for every batch, from the model as it was
     at the start (initial) or as it is (self). loss: whether those tokens are targets. Free, as it looks at nothing but the
-    text with its masks and the model (docs/guarantees.md, "Filled skeletons")."""
+    text with its masks and the model (docs/guarantees.md, "Filled skeletons").
+
+    table: the phase whose table of values fills masks first, with the best of ``candidates`` in the eyes of that model;
+    these tokens are targets like all others. With ``longest`` 0 the other masks stay.
+    """
 
     source: Literal["initial", "self"]
     loss: bool = False
     longest: int = 3
+    table: str | None = None
+    candidates: int = 6

@@ -70,7 +70,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Everything that decides a run. ``phases`` run in order, ``repeat`` times over.
+    """Everything that decides a run. ``phases`` run in order, ``repeat`` times over (``once`` ones the first time).
 
     average: decay of the moving average of the weights that is evaluated and exported, None for the last weights.
     relation, group, free: what the target is about: so many units that change together by this relation, for which the parts
@@ -99,7 +99,7 @@ class Plan:
         done = dict.fromkeys((p.name for p in self.phases), 0)
         for round in range(self.repeat):
             for phase in self.phases:
-                for _ in range(phase.steps):
+                for _ in range(0 if phase.once and round else phase.steps):
                     if number >= first:
                         yield Step(number, phase, done[phase.name], round)
                     done[phase.name] += 1
@@ -107,11 +107,11 @@ class Plan:
 
     @property
     def total_steps(self) -> int:
-        return self.repeat * sum(phase.steps for phase in self.phases)
+        return sum(map(self.steps_of, self.phases))
 
     def steps_of(self, phase: Phase) -> int:
         """Steps of ``phase`` in the whole run."""
-        return self.repeat * phase.steps
+        return phase.steps if phase.once else self.repeat * phase.steps
 
     def events(self) -> dict[Event, int]:
         """How often each event happens in the whole run."""
@@ -143,6 +143,7 @@ class Plan:
                     "rows": None if phase.rows is None else _digest(phase.rows),
                     "fill": None if phase.fill is None else asdict(phase.fill),
                     "packed": phase.packed,
+                    "once": phase.once,
                 }
                 for phase in self.phases
             ],

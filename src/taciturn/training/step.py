@@ -13,9 +13,10 @@ from taciturn.training.state.checkpoint import State
 from taciturn.training.units.row_groups import Ints, Units
 from taciturn.training.updates import release
 from taciturn.training.updates.release import Context, Shown
+from taciturn.training.values.slots import Slots
 
 
-def take(step: Step, state: State, tokens: Tokens, drawn: Ints | Units, run: Context) -> Shown | None:
+def take(step: Step, state: State, tokens: Tokens | Slots, drawn: Ints | Units, run: Context) -> Shown | None:
     """Set ``.grad`` to what the step's rule makes of ``drawn``, and return what a step without noise shows. Of a noised one
     nothing else may be known.
 

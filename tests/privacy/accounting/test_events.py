@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from taciturn.errors import GuaranteeError, UsageError
 from taciturn.privacy.accounting.accountant import compose
-from taciturn.privacy.accounting.events import PARTS, NonPrivate, PoissonGaussian, from_json
+from taciturn.privacy.accounting.event_files import from_json
+from taciturn.privacy.accounting.events import PARTS, NonPrivate, PoissonGaussian
 
 noisy = st.builds(
     PoissonGaussian,

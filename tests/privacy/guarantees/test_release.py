@@ -12,7 +12,8 @@ from scipy.stats import norm
 from taciturn.errors import GuaranteeError
 from taciturn.mechanisms.registry import guarantees
 from taciturn.privacy.accounting.accountant import compose
-from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, SelectiveGaussian, from_json
+from taciturn.privacy.accounting.event_files import from_json
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, SelectiveGaussian
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.release import against_release, over_target
 

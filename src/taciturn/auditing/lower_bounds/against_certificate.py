@@ -13,6 +13,7 @@ from math import isclose
 from taciturn.auditing.finding import Finding
 from taciturn.auditing.lower_bounds.noise_level import MOST, Family, SelectiveSteps, Steps, noise_upper
 from taciturn.auditing.lower_bounds.one_run import OneRun
+from taciturn.privacy.accounting.event_files import from_json as event_from_json
 from taciturn.privacy.accounting.events import (
     Event,
     KindsGaussian,
@@ -21,7 +22,6 @@ from taciturn.privacy.accounting.events import (
     Relation,
     SelectiveGaussian,
 )
-from taciturn.privacy.accounting.events import from_json as event_from_json
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee, round_up, to_number
 from taciturn.privacy.guarantees.refutation import NARROWED

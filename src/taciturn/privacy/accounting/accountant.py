@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from importlib.metadata import version
 
@@ -22,7 +22,16 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy.accounting import grids, tilted
 from taciturn.privacy.accounting.effort import pay
-from taciturn.privacy.accounting.events import RELATIONS, Event, KindsGaussian, NonPrivate, PoissonGaussian, Relation
+from taciturn.privacy.accounting.escape import escape
+from taciturn.privacy.accounting.events import (
+    RELATIONS,
+    Event,
+    KindsGaussian,
+    NonPrivate,
+    PoissonGaussian,
+    Relation,
+    ThresholdedCounts,
+)
 from taciturn.privacy.accounting.grids import COMPOSED, FINEST, ORDERS, SHARP
 from taciturn.privacy.accounting.pairs import Grid, dominating, loss_range, step_grids
 from taciturn.privacy.accounting.tilted import Tail
@@ -44,13 +53,15 @@ def accountant_name() -> str:
 class Profile:
     """The privacy curve of a whole run: ``delta(epsilon)`` and its inverse, upper bounds in both directions.
 
-    ``reason`` is set when the curve is trivial (ε = ∞ at every δ) and says why.
+    ``reason`` is set when the curve is trivial (ε = ∞ at every δ) and says why. ``shown``: releases of thresholded counts,
+    whose noise is among ``counts``: what they show of the changed records alone has a chance that is spent from δ.
     """
 
     counts: Counts
     relation: Relation
     group: int = 1
     reason: str | None = None
+    shown: tuple[tuple[ThresholdedCounts, int], ...] = ()
 
     @property
     def steps(self) -> int:
@@ -58,7 +69,16 @@ class Profile:
 
     def for_group(self, group: int) -> Profile:
         """The same run when ``group`` records change at once."""
-        return Profile(self.counts, self.relation, _group(group), self.reason)
+        return replace(self, group=_group(group))
+
+    @property
+    def escaped(self) -> float:
+        """The chance that a key is shown which only changed records hold: added to δ at every ε (guarantees.md §3.7)."""
+        return min(1.0, sum(count * escape(event, self.group) for event, count in self.shown))
+
+    @property
+    def _noise(self) -> Profile:
+        return replace(self, shown=())
 
     def epsilon(self, delta: float) -> float:
         """Smallest certified ε at ``delta`` in (0, 1); ``inf`` with a ``reason`` where there is none."""
@@ -66,7 +86,10 @@ class Profile:
             raise UsageError(f"delta: expected a probability in (0, 1), found {delta!r}")
         if self.reason is not None:
             return math.inf
-        return _epsilon(self, float(delta)) if self.counts else 0.0
+        left = float(delta) - self.escaped
+        if left <= 0:
+            return math.inf
+        return _epsilon(self._noise, left) if self.counts else 0.0
 
     def delta(self, epsilon: float) -> float:
         """Certified bound of both hockey-stick divergences at ``epsilon`` (any real number; e^ε may be below one)."""
@@ -76,7 +99,8 @@ class Profile:
             return 1.0
         if not self.counts:
             return max(0.0, -math.expm1(epsilon))
-        return 0.0 if epsilon == math.inf else _delta(self, float(epsilon))
+        noise = 0.0 if epsilon == math.inf else _delta(self._noise, float(epsilon))
+        return min(1.0, noise + self.escaped)
 
     def curve(self, delta: float) -> Curve:
         """Points of the whole curve, from what the computation of ε at ``delta`` has composed already.
@@ -85,7 +109,13 @@ class Profile:
         """
         if self.reason is not None:
             raise UsageError(f"no privacy curve: {self.reason}")
-        return _curve(self, float(delta)) if self.counts else NOTHING
+        if not self.counts:
+            return NOTHING
+        escaped = self.escaped
+        if not escaped:
+            return _curve(self._noise, float(delta))
+        known = _curve(self._noise, delta - escaped if escaped < delta else float(delta))
+        return Curve(known.epsilons, np.minimum(1.0, known.deltas + escaped), known.floor + escaped)
 
     @property
     def whole(self) -> float:
@@ -114,20 +144,28 @@ def compose(steps: Mapping[Event, int] | Iterable[Event], relation: Relation, gr
         raise UsageError(f"relation {relation!r} is unknown; {nearest(str(relation), RELATIONS)}")
     counted = dict(steps) if isinstance(steps, Mapping) else dict(Counter(steps))
     noisy: dict[PoissonGaussian, int] = {}
+    shown: dict[ThresholdedCounts, int] = {}
     reason = None
     for event, count in counted.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise UsageError(f"number of steps of {event}: expected a whole number ≥ 0, found {count!r}")
+        if isinstance(event, ThresholdedCounts) and count:
+            if relation == "add-remove":
+                reason = "the table of values counts the skeletons as they are, so a record's presence may show"
+            shown[event] = shown.get(event, 0) + count
+            event = event.gaussian
         if isinstance(event, KindsGaussian):
             event = event.worst
         if isinstance(event, PoissonGaussian):
             if count:
                 noisy[event] = noisy.get(event, 0) + count
+        elif isinstance(event, ThresholdedCounts):
+            continue
         elif not isinstance(event, NonPrivate):
             raise UsageError(f"{type(event).__name__} is not an event that a guarantee covers")
         elif count and not event.free:
             reason = f"{count} steps without noise read {', '.join(event.reads)}"
-    return Profile(tuple(sorted(noisy.items())), relation, _group(group), reason)
+    return Profile(tuple(sorted(noisy.items())), relation, _group(group), reason, tuple(sorted(shown.items())))
 
 
 def _group(group: int) -> int:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from taciturn.errors import GuaranteeError, UsageError
 from taciturn.privacy.accounting.accountant import compose
-from taciturn.privacy.accounting.events import PoissonGaussian, Relation
+from taciturn.privacy.accounting.events import Event, PoissonGaussian, Relation
 
 SMALLEST, _LARGEST = 1e-2, 1e5
 _CLOSE = 5e-4
@@ -19,8 +20,16 @@ def _up(value: float) -> float:
     return float(f"{math.ceil(value / unit - 1e-9) * unit:.6g}")
 
 
-def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int, relation: Relation) -> float:
-    """Smallest σ, to 1e-3, for which ``steps`` Poisson steps at ``rate`` spend at most ``epsilon`` at ``delta``.
+def noise_multiplier(
+    epsilon: float,
+    delta: float,
+    rate: float,
+    steps: int,
+    relation: Relation,
+    beside: Mapping[Event, int] = MappingProxyType({}),
+) -> float:
+    """Smallest σ, to 1e-3, for which ``steps`` Poisson steps at ``rate`` spend at most ``epsilon`` at ``delta``, together
+    with the steps ``beside`` them, whose noise is given.
 
     The accountant that will certify the run is the one asked here, at exactly the σ returned.
 
@@ -37,8 +46,14 @@ def noise_multiplier(epsilon: float, delta: float, rate: float, steps: int, rela
         raise UsageError(f"steps: expected a whole number ≥ 1, found {steps!r}")
 
     def spent(sigma: float) -> float:
-        return compose({PoissonGaussian(rate, sigma): steps}, relation).epsilon(delta)
+        step = PoissonGaussian(rate, sigma)
+        return compose({**beside, step: steps + beside.get(step, 0)}, relation).epsilon(delta)
 
+    if not (least := compose(beside, relation).epsilon(delta)) < epsilon:
+        raise GuaranteeError(
+            f"epsilon {epsilon} is out of reach: what is released beside the steps spends {least:.4g} at delta {delta:g}; "
+            "give it more noise, or raise epsilon or delta"
+        )
     low, high = _bracket(spent, epsilon)
     low_spent, high_spent = spent(low), spent(high)
     while high / low > 1 + _CLOSE and low_spent > epsilon:

@@ -4,19 +4,17 @@ An event is a contract. :class:`PoissonGaussian` says that every unit of the pro
 its own coin, that what it adds was clipped to norm C, and that Normal(0, (σC)²) was added to the sum;
 :class:`KindsGaussian` that units of several kinds had coins of several rates; :class:`TwoLevelGaussian` that users and
 entities were drawn, and bounds how many units hang on each; :class:`SelectiveGaussian` that a model's states were noised as
-well. :class:`NonPrivate` says that no noise was added, and names the parts that were read. An event nobody wrote a theorem
-for is refused, not guessed.
+well; :class:`ThresholdedCounts` that counts were noised and only large ones shown. :class:`NonPrivate` says that no noise
+was added, and names the parts that were read. An event nobody wrote a theorem for is refused, not guessed.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal, get_args
 
-from taciturn.errors import GuaranteeError, UsageError, nearest
-from taciturn.privacy import limits
+from taciturn.errors import UsageError, nearest
 
 Part = Literal["public", "private", "skeletons", "redacted", "removed", "original"]
 Relation = Literal["add-remove", "substitution"]
@@ -102,10 +100,10 @@ class TwoLevelGaussian:
                 raise UsageError(f"TwoLevelGaussian {name}: expected a whole number ≥ {self._LEAST}, found {value!r}")
 
     def to_json(self) -> dict[str, Any]:
-        return {"event": "two-level-gaussian", **{name: getattr(self, name) for name in _TWO_LEVEL}}
+        return {"event": "two-level-gaussian", **{name: getattr(self, name) for name in TWO_LEVEL}}
 
 
-_TWO_LEVEL = (
+TWO_LEVEL = (
     "user_rate", "entity_rate", "units_per_user", "users_per_entity", "units_per_user_entity", "noise_multiplier",
 )  # fmt: skip
 
@@ -157,6 +155,64 @@ class SelectiveGaussian:
 
 
 @dataclass(frozen=True, slots=True, order=True)
+class ThresholdedCounts:
+    """One release of noised counts of what stands in records (guarantees.md §3.7): Normal(0, σ_h²) on every count, and of
+    tables whose keys are not known beforehand only the keys whose noised count exceeds ``threshold``.
+
+    noise_multiplier: σ_h in units of Δ = √(2·record_weight). record_weight: m₀, a record's squared weight at most. keys:
+    of each open table that one record adds to at most, M; of n a record adds min(1, √(m₀/n)) to each. shares: the weights
+    of the open tables among all, whose squares add up to at most one.
+    """
+
+    noise_multiplier: float
+    threshold: float
+    record_weight: float
+    keys: int
+    shares: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        for name in ("noise_multiplier", "threshold", "record_weight"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise UsageError(f"ThresholdedCounts {name}: expected a positive number, found {value!r}")
+            object.__setattr__(self, name, float(value))
+        if isinstance(self.keys, bool) or not isinstance(self.keys, int) or self.keys < 1:
+            raise UsageError(f"ThresholdedCounts keys: expected a whole number ≥ 1, found {self.keys!r}")
+        if not isinstance(self.shares, tuple) or not self.shares or sum(a * a for a in self.shares) > 1 + 1e-12:
+            raise UsageError(
+                f"ThresholdedCounts shares: expected weights whose squares add up to at most 1, found {self.shares!r}"
+            )
+        if any(not 0 < a <= 1 for a in self.shares):
+            raise UsageError(f"ThresholdedCounts shares: expected weights in (0, 1], found {self.shares!r}")
+        object.__setattr__(self, "shares", tuple(map(float, self.shares)))
+
+    @property
+    def distance(self) -> float:
+        """Δ: how far one record that becomes another with the same skeleton moves all tables together, in L2."""
+        return math.sqrt(2 * self.record_weight)
+
+    @property
+    def std(self) -> float:
+        """σ_h."""
+        return self.noise_multiplier * self.distance
+
+    @property
+    def gaussian(self) -> PoissonGaussian:
+        """The same loss on keys that both worlds have: by substitution the pair N(±1) at 2σ_h/Δ, a Gaussian of μ = Δ/σ_h."""
+        return PoissonGaussian(1.0, 2 * self.noise_multiplier)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "event": "thresholded-counts",
+            "noise_multiplier": self.noise_multiplier,
+            "threshold": self.threshold,
+            "record_weight": self.record_weight,
+            "keys": self.keys,
+            "shares": list(self.shares),
+        }
+
+
+@dataclass(frozen=True, slots=True, order=True)
 class NonPrivate:
     """One step without noise that read ``reads`` (kept sorted and unique)."""
 
@@ -186,67 +242,4 @@ class NonPrivate:
         return {"event": "non-private", "reads": list(self.reads)}
 
 
-Event = PoissonGaussian | KindsGaussian | TwoLevelGaussian | SelectiveGaussian | NonPrivate
-
-_FIELDS = {
-    "poisson-gaussian": {"event", "rate", "noise_multiplier"},
-    "kinds-gaussian": {"event", "rates", "noise_multiplier"},
-    "two-level-gaussian": {"event", *_TWO_LEVEL},
-    "selective-gaussian": {"event", "rate", "noise_multiplier", "state_noise", "runs"},
-    "non-private": {"event", "reads"},
-}
-
-
-def _within_limits(kind: str, fields: Mapping[str, Any]) -> None:
-    """What a file may say of an event (limits.py); a rate of zero is of a kind of unit that is never read."""
-    for name, value in fields.items():
-        where = f"event {kind!r}: {name}"
-        if name in ("rates", "reads"):
-            if not isinstance(value, list):
-                raise UsageError(f"{where}: expected a list, found {type(value).__name__}")
-            limits.few(where, value, 8)
-            if name == "rates":
-                for rate in value:
-                    limits.number(where, rate, 0 if rate == 0 else limits.RATE[0], limits.RATE[1])
-        elif "rate" in name:
-            limits.number(where, value, *limits.RATE)
-        elif "noise" in name:
-            limits.number(where, value, *limits.NOISE)
-        else:
-            limits.whole(where, value, limits.GROUP)
-
-
-def from_json(value: Mapping[str, Any]) -> Event:
-    """The event ``to_json`` described.
-
-    Raises:
-        GuaranteeError: an unknown event or field, or values no event has. A ledger is evidence, so this is exit code 4.
-
-    >>> from_json({"event": "poisson-gaussian", "rate": 0.1, "noise_multiplier": 2.0})
-    PoissonGaussian(rate=0.1, noise_multiplier=2.0)
-    """
-    if not isinstance(value, Mapping):
-        raise GuaranteeError(f"event: expected a JSON object, found {type(value).__name__}")
-    kind = value.get("event")
-    if not isinstance(kind, str) or kind not in _FIELDS:
-        hint = nearest(str(kind)[:64], _FIELDS)
-        raise GuaranteeError(f"event {limits.short(kind)} is unknown, so no guarantee covers it; {hint}")
-    if set(value) != _FIELDS[kind]:
-        raise GuaranteeError(
-            f"event {kind!r}: expected the fields {sorted(_FIELDS[kind])}, found {limits.short(sorted(value))}"
-        )
-    fields = {name: item for name, item in value.items() if name != "event"}
-    try:
-        _within_limits(kind, fields)
-        match kind:
-            case "non-private":
-                return NonPrivate(tuple(fields["reads"]))
-            case "kinds-gaussian":
-                return KindsGaussian(tuple(fields["rates"]), fields["noise_multiplier"])
-            case "two-level-gaussian":
-                return TwoLevelGaussian(**fields)
-            case "selective-gaussian":
-                return SelectiveGaussian(**fields)
-        return PoissonGaussian(**fields)
-    except (UsageError, TypeError) as error:
-        raise GuaranteeError(str(error)) from error
+Event = PoissonGaussian | KindsGaussian | TwoLevelGaussian | SelectiveGaussian | ThresholdedCounts | NonPrivate

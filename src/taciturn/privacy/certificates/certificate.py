@@ -23,12 +23,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from taciturn.errors import DataError, GuaranteeError, nearest
 from taciturn.privacy.accounting.accountant import accountant_name
 from taciturn.privacy.accounting.effort import check_effort
-from taciturn.privacy.accounting.events import NonPrivate
-from taciturn.privacy.accounting.events import from_json as event_from_json
+from taciturn.privacy.accounting.event_files import from_json as event_from_json
+from taciturn.privacy.accounting.events import NonPrivate, ThresholdedCounts
 from taciturn.privacy.accounting.rounding import up, upwards
 from taciturn.privacy.certificates.composed_runs import other_runs
 from taciturn.privacy.certificates.digests import canonical, file_digest, load_json, write_json
-from taciturn.privacy.certificates.exported_model import CERTIFICATE, EVIDENCE, LEDGER, ModelFile, model_files
+from taciturn.privacy.certificates.exported_model import CERTIFICATE, EVIDENCE, LEDGER, VALUES, ModelFile, model_files
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.privacy.certificates.plan_fields import PLAN
 from taciturn.privacy.certificates.plan_fields import checked as checked_plan
@@ -52,7 +52,8 @@ class Certificate(BaseModel):
     """What ``certificate.json`` holds. ``guarantees`` are :class:`Guarantee` objects as JSON, ``words`` say them.
     ``other_runs``: what is known of other runs on the corpus, and by what means it counts them; the guarantees do not.
     ``created`` and ``versions`` are the issuer's word: of a plausible form, and nothing to compute them again from.
-    ``model_files``: size and digest of every file of the exported model, by its path.
+    ``model_files``: size and digest of every file of the exported model, by its path. ``values_digest``: of the table of
+    common values that the run released, null where it released none.
     ``release``: whether the model may be handed out on the strength of this certificate alone; if not, ``reasons``.
     ``not_covered``: what the certificate promises nothing about, with why, whatever ``release`` is."""
 
@@ -75,6 +76,7 @@ class Certificate(BaseModel):
     corpus_key: str
     corpus_counts: dict[str, int]
     model_files: dict[str, ModelFile]
+    values_digest: str | None
     other_runs: dict[str, Any]
     seeded_noise: bool
     release: bool = Field(description=RELEASE)
@@ -200,6 +202,7 @@ def recompute(folder: Path, ledger: Ledger, claims: Claims) -> dict[str, Any]:
         "ledger_steps": ledger.summary(),
         "corpus_key": _field(plan, "corpus_key"),
         "corpus_counts": dict(evidence.counts),
+        "values_digest": _values_digest(folder, ledger),
         "other_runs": others,
         "seeded_noise": seeded,
         "release": not reasons,
@@ -251,6 +254,15 @@ def _noised_units(plan: Mapping[str, Any]) -> int:
     phases = _field(plan, "phases")
     noised = [each for each in phases if not isinstance(event_from_json(each["event"]), NonPrivate)]
     return max((each.get("records", 0) for each in noised), default=0)
+
+
+def _values_digest(folder: Path, ledger: Ledger) -> str | None:
+    """Of the table of values: there is one exactly where the ledger has its release."""
+    released = any(isinstance(event, ThresholdedCounts) for event in ledger.counts())
+    if released != (folder / VALUES).exists():
+        expected = "the table that the ledger says was released, found none" if released else "none, found one"
+        raise DataError(f"{VALUES}: expected {expected}; put back the run's own files")
+    return file_digest(folder / VALUES) if released else None
 
 
 def _own_version() -> str:

@@ -10,7 +10,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from taciturn.privacy.accounting.accountant import Profile, accountant_name, compose
-from taciturn.privacy.accounting.events import FREE, Event, NonPrivate, PoissonGaussian, Relation
+from taciturn.privacy.accounting.events import (
+    FREE,
+    Event,
+    NonPrivate,
+    PoissonGaussian,
+    Relation,
+    ThresholdedCounts,
+)
 from taciturn.privacy.accounting.tradeoff import TradeOff
 from taciturn.privacy.certificates.history import Paid, added, paid_by_run
 from taciturn.privacy.guarantees import selection_law
@@ -83,7 +90,7 @@ def _counted(paid: Sequence[Paid], composing: set[str], free: frozenset[str]) ->
             continue
         if each.seeded:
             void.append("noise or sampling coins of a run came from a stored seed")
-        if each.unit not in composing or not isinstance(each.event, PoissonGaussian):
+        if each.unit not in composing or not isinstance(each.event, PoissonGaussian | ThresholdedCounts):
             kind = str(each.event.to_json()["event"])
             refused.append(f"{each.steps} steps over units of the kind {each.unit} ({kind}) do not compose with it")
         else:

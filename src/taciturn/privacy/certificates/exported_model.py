@@ -18,7 +18,9 @@ from taciturn.errors import DataError
 from taciturn.privacy.certificates.digests import file_digest, opened, tree
 
 EVIDENCE, LEDGER, CERTIFICATE, MODEL = "evidence.json", "ledger.jsonl", "certificate.json", "model"
-COPIED = (CERTIFICATE, f"{CERTIFICATE}.sig", "plan.json", EVIDENCE, LEDGER)
+VALUES = "values.json"
+"""The table of common values that a run released (taciturn/training/values/table.py), where it did."""
+COPIED = (CERTIFICATE, f"{CERTIFICATE}.sig", "plan.json", EVIDENCE, LEDGER, VALUES)
 """What an export copies from the run's folder."""
 BESIDE = frozenset({*COPIED, "README.md", "LICENSE", ".gitattributes"})
 """What may lie in the top folder of a model and is no part of it: the certificate and its files, prose, and what a hub

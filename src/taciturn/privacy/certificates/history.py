@@ -22,7 +22,8 @@ from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from taciturn.errors import DataError, GuaranteeError
 from taciturn.privacy import limits
-from taciturn.privacy.accounting.events import Event, NonPrivate, Relation, from_json
+from taciturn.privacy.accounting.event_files import from_json
+from taciturn.privacy.accounting.events import Event, NonPrivate, Relation
 from taciturn.privacy.certificates.ledger_lines import GENESIS
 from taciturn.privacy.guarantees.claims import Phases
 

@@ -19,7 +19,8 @@ import orjson
 from taciturn.errors import GuaranteeError
 from taciturn.privacy import limits
 from taciturn.privacy.accounting.effort import check_effort
-from taciturn.privacy.accounting.events import Event, from_json
+from taciturn.privacy.accounting.event_files import from_json
+from taciturn.privacy.accounting.events import Event
 from taciturn.privacy.certificates.digests import opened, too_deep
 
 LINE_BYTES = 4096

@@ -15,7 +15,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError, TaciturnError, nearest
 from taciturn.privacy import limits
-from taciturn.privacy.accounting.events import Part, Relation, from_json
+from taciturn.privacy.accounting.event_files import from_json
+from taciturn.privacy.accounting.events import Part, Relation
 
 PLAN = "plan.json"
 
@@ -32,13 +33,14 @@ RULES = {
     "SelectiveState": {"clip", "noise_multiplier", "state_clip", "state_noise", "runs"},
     "Residual": {"noised", "batch_size"},
     "LocalUpdates": {"clip", "noise_multiplier", "lr", "batch_size", "epochs", "caps"},
+    "Counts": {"noise_multiplier", "threshold", "record_weight", "keys", "shares"},
 }
 PARTS = {
     "optimiser": {
         "name", "lr", "weight_decay", "momentum", "nesterov", "betas", "eps", "schedule", "schedule_options", "warmup",
         "max_grad_norm",
     },
-    "fill": {"source", "loss", "longest"},
+    "fill": {"source", "loss", "longest", "table", "candidates"},
     "rows": {"records", "digest"},
     "model": {
         "name", "tokenizer", "max_length", "options", "task", "labels", "lora", "frozen", "dtype",
@@ -80,6 +82,7 @@ class _Phase(_Closed):
     rows: Object | None = None
     fill: Object | None = None
     packed: Count = 0
+    once: bool = False
 
 
 class _Plan(_Closed):

@@ -19,7 +19,14 @@ EVENT = {
     "type": "object",
     "properties": {
         "event": {
-            "enum": ["poisson-gaussian", "kinds-gaussian", "two-level-gaussian", "selective-gaussian", "non-private"]
+            "enum": [
+                "poisson-gaussian",
+                "kinds-gaussian",
+                "two-level-gaussian",
+                "selective-gaussian",
+                "thresholded-counts",
+                "non-private",
+            ]
         }
     },
     "required": ["event"],

@@ -18,6 +18,7 @@ from taciturn.privacy.accounting.events import (
     PoissonGaussian,
     Relation,
     SelectiveGaussian,
+    ThresholdedCounts,
     TwoLevelGaussian,
 )
 from taciturn.privacy.accounting.pairs import GRID, components
@@ -118,11 +119,19 @@ def law(counts: Counts) -> Selective | TwoLevel | None:
 
 def foreseen_effort(counts: Counts, sizes: Iterable[int]) -> float:
     """The least, about, that the curves of groups of these ``sizes`` cost to compute (effort.py): four grids each."""
-    rates = [e.rate if isinstance(e, PoissonGaussian) else e.worst.rate for e in counts if isinstance(e, _DRAWN)]
+    rates = [rate for event in counts if (rate := _rate(event))]
     return sum(4 * GRID * components(size, rate) for size in set(sizes) for rate in rates)
 
 
-_DRAWN = (PoissonGaussian, KindsGaussian)
+def _rate(event: Event) -> float:
+    match event:
+        case PoissonGaussian():
+            return event.rate
+        case KindsGaussian():
+            return event.worst.rate
+        case ThresholdedCounts():
+            return event.gaussian.rate
+    return 0.0
 
 
 def spent_of(plan: Mapping[str, Any], counts: Counts, delta: float) -> float:

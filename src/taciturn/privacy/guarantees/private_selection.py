@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import brentq
@@ -176,6 +176,8 @@ def select(profiles: Profile | Sequence[Profile], runs: Runs, delta: float) -> S
     if len({(profile.relation, profile.group) for profile in each}) != 1:
         raise UsageError("profiles: expected at least one, all of one relation and group")
     blocked = next((profile for profile in each if profile.reason is not None), None)
+    if blocked is None and (some := next((profile for profile in each if profile.shown), None)) is not None:
+        blocked = replace(some, reason="a table of values is shown with a chance that no Rényi curve counts")
     if blocked is not None:
         return Selected(math.inf, delta, math.inf, runs, blocked)
     curves = [dict(_pairs(renyi(profile))) for profile in each]

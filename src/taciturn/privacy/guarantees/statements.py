@@ -39,6 +39,8 @@ ALONE = Assumption(
     enforced=True,
 )
 LOCAL = Assumption("screening is record-local and training does not depend on the order of records", enforced=True)
+SHOWN = 1000
+"""Records beyond which nobody asks in how many a value may stand without being in a table."""
 NOISED = (SAMPLED, CONSTANTS, ALONE, LOCAL)
 """What every statement about steps with noise rests on."""
 SIZE = Assumption("the number of protected records is treated as public", enforced=True)
@@ -51,7 +53,7 @@ VALIDATION = Assumption(
 def confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) -> Iterator[Guarantee]:
     """Theorem 8 in its three parts, from the substitution curve."""
     profile = compose(counts, "substitution")
-    base = (*NOISED, *((STABLE,) if evidence.redacted else ()), *alignment(evidence))
+    base = (*NOISED, *table(profile, evidence), *((STABLE,) if evidence.redacted else ()), *alignment(evidence))
     covered = (*base, *((COVERED,) if conditional else ()), *((WHOLE,) if evidence.skeletons else ()))
     yield single(profile, evidence, covered)
     for name, size in evidence.groups:
@@ -61,6 +63,21 @@ def confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) ->
         yield grouped(profile, evidence, covered, f"all secrets of one user in at most {size} records", size)
     if evidence.redacted:
         yield drawn(profile, evidence, base, conditional=conditional)
+
+
+def table(profile: Profile, evidence: Evidence) -> tuple[Assumption, ...]:
+    """What a released table of values shows of few records, in words (§3.7); nothing where none was released."""
+    if not profile.shown:
+        return ()
+    most = max((k for k in range(1, SHOWN + 1) if profile.for_group(k).escaped <= evidence.delta), default=0)
+    what = "record" if most == 1 else "records"
+    return (
+        Assumption(
+            "a table of values that stand in many records was released once, with noise in its counts, and is public; a "
+            f"value in at most {most} {what} is in it with a chance of at most {evidence.delta:g}",
+            enforced=True,
+        ),
+    )
 
 
 def alignment(evidence: Evidence) -> tuple[Assumption, ...]:

@@ -1,7 +1,7 @@
 """Atomic checkpoints: one file holds all that a run carries from step to step, so a resumed run is the same to the bit.
 
     plan key · position (updates, ledger lines and their digest, bytes of metrics) · weights · optimisers · average ·
-    clip norms · how passes are cut · rows of metrics that waited for this checkpoint
+    clip norms · tables of values · how passes are cut · rows of metrics that waited for this checkpoint
 
 Sampler and dropout have no state of their own: what a step draws is a function of its number and the seeds, or the key of
 the run, which lies beside the checkpoints and in none of them (noise_key.py). A frozen base is not saved: its fingerprint
@@ -34,6 +34,7 @@ from taciturn.training.plan import Plan
 from taciturn.training.state.average import Average
 from taciturn.training.state.noise_key import sync_folder
 from taciturn.training.state.stuck_tensors import fingerprint
+from taciturn.training.values.table import Table
 
 logger = logging.getLogger("taciturn")
 
@@ -54,9 +55,9 @@ class Position:
 class State:
     """What updates change, and a fingerprint of what they do not.
 
-    optimisers, clips (the clip norm of a private phase's next step): by phase. average: None when there is none.
-    frozen: of each parameter that is not trained, by every name it has in the state dictionary. plain, clipped: how the
-    passes of steps without and with noise are run.
+    optimisers, clips (the clip norm of a private phase's next step), tables (of values, once released): by phase. average:
+    None when there is none. frozen: of each parameter that is not trained, by every name it has in the state dictionary.
+    plain, clipped: how the passes of steps without and with noise are run.
     """
 
     model: nn.Module
@@ -66,6 +67,7 @@ class State:
     frozen: dict[str, list[int]] = field(default_factory=dict)
     plain: Work = field(default_factory=Work)
     clipped: Work = field(default_factory=Work)
+    tables: dict[str, Table] = field(default_factory=dict)
 
     @staticmethod
     def begin(plan: Plan, model: nn.Module, plain: Work | None = None, clipped: Work | None = None) -> State:
@@ -100,6 +102,7 @@ def save(folder: Path, plan_key: str, position: Position, state: State, keep: in
         "optimisers": {n: gathered(o.state_dict(), world.leads) for n, o in state.optimisers.items()},
         "average": None if state.average is None else gathered(state.average.weights, world.leads),
         "clips": state.clips,
+        "tables": {name: table.to_bytes() for name, table in state.tables.items()},
     }
     final = folder / f"step-{position.steps:09d}.pt"
     if not world.leads:
@@ -173,6 +176,7 @@ def load(folder: Path, plan_key: str, state: State, world: World = ALONE) -> Pos
         for name, average in state.average.weights.items():
             average.copy_(cut_like(content["average"][name], average))
     state.clips.update(content["clips"])
+    state.tables.update({name: Table.from_bytes(each) for name, each in content["tables"].items()})
     for work, (asked, token_budget, scale) in zip((state.plain, state.clipped), content["work"], strict=True):
         if asked == work.asked:  # else somebody changed it, and passes are cut in another way from here on
             work.token_budget, work.scale = token_budget, scale

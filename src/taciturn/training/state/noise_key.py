@@ -115,9 +115,9 @@ def kept_environment(folder: Path) -> Environment | None:
     return kept if isinstance(kept, dict) else None
 
 
-def release_digest(model: nn.Module, clip: float | None) -> str:
-    """16 bytes in hex: a digest of what a noised step left in ``.grad``, and of the clip norm of the next."""
-    digest = blake2b(repr(clip).encode(), digest_size=16)
+def release_digest(model: nn.Module, clip: float | None, table: bytes = b"") -> str:
+    """16 bytes in hex: a digest of what a noised step left in ``.grad``, of the clip norm of the next, and of a table."""
+    digest = blake2b(repr(clip).encode() + table, digest_size=16)
     for p, name in trainable_names(model).items():
         if p.grad is not None:
             digest.update(name.encode())

@@ -96,7 +96,9 @@ class Releases:
             return True
         release = None
         if phase.private and self._here is not None and not self._seeded:
-            release = noise_key.release_digest(state.model, state.clips.get(phase.name))
+            table = state.tables.get(phase.name)
+            shown = b"" if table is None else table.to_bytes()
+            release = noise_key.release_digest(state.model, state.clips.get(phase.name), shown)
         if ledger.ahead:
             if ledger.repeat(step.number, phase.name, phase.event, release):
                 return True

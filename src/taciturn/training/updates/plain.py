@@ -29,7 +29,12 @@ def release(step: Step, state: State, tokens: Tokens, drawn: Ints | Units, run: 
     assert not isinstance(drawn, Units)
     phase = step.phase
     filler = run.initial if phase.fill is not None and phase.fill.source == "initial" else state.model
-    tokens, rows = model_input(phase, filler, tokens, drawn, run.mask, (run.seeds.data, 1, step.number), run.never)
+    rows, seed = drawn, (run.seeds.data, 1, step.number)
+    if phase.fill is not None and phase.fill.table is not None:
+        table = state.tables[phase.fill.table]
+        tokens = run.fillers[phase.name].filled(table, filler, rows, seed, phase.fill.candidates)
+        rows = np.arange(len(tokens))
+    tokens, rows = model_input(phase, filler, tokens, rows, run.mask, seed, run.never)
     loss = plain_gradient(state.model, tokens, rows, run.mask, run.plain, run.world)
     return Shown(loss, int(tokens.sizes(rows).sum()))
 
@@ -49,7 +54,7 @@ def model_input(
     never: Sequence[int],
 ) -> tuple[Tokens, Ints]:
     """A plain batch as the model is to see it: its masks filled, its records packed, where the phase says so."""
-    if phase.fill is not None:
+    if phase.fill is not None and phase.fill.longest:
         tokens = filled(filler, tokens, rows, mask, seed, phase.fill.longest, phase.fill.loss, never=never)
         rows = np.arange(len(tokens))
     if phase.packed:

@@ -5,20 +5,20 @@ A new rule is a file beside these and its line in ``UPDATES`` (docs/how-to/new-r
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, NamedTuple
 
 from taciturn.errors import UsageError, nearest
-from taciturn.models.tokens import Tokens
 from taciturn.training.distributed.processes import World
 from taciturn.training.passes import Work
-from taciturn.training.phase_terms import ClipNoise, LocalUpdates, Plain, Residual, Rule, SelectiveState
+from taciturn.training.phase_terms import ClipNoise, Counts, LocalUpdates, Plain, Residual, Rule, SelectiveState
 from taciturn.training.plan import Seeds, Step
 from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.state.checkpoint import State
 from taciturn.training.units.row_groups import Ints, Units
+from taciturn.training.values.fill import Filler
 
 UPDATES: dict[type[Any], str] = {
     Plain: "taciturn.training.updates.plain",
@@ -26,6 +26,7 @@ UPDATES: dict[type[Any], str] = {
     SelectiveState: "taciturn.training.updates.selective",
     Residual: "taciturn.training.updates.residual",
     LocalUpdates: "taciturn.training.updates.federated",
+    Counts: "taciturn.training.updates.counts",
 }
 """Term -> module whose ``release`` carries it out; imported when a step needs it."""
 
@@ -35,7 +36,8 @@ class Context:
     """What all steps of a run have in common.
 
     mask: the id of `<MASK>`. initial: the model as training began, where a phase fills masks with it. never: ids that no
-    fill may be. plain, clipped: how passes without and with per-unit gradients are run.
+    fill may be. plain, clipped: how passes without and with per-unit gradients are run. fillers: of each phase whose masks a
+    table fills, what does.
     """
 
     mask: int
@@ -46,6 +48,7 @@ class Context:
     secret: SecretSource
     seeds: Seeds
     world: World
+    fillers: Mapping[str, Filler] = field(default_factory=dict)
 
 
 class Shown(NamedTuple):
@@ -55,10 +58,10 @@ class Shown(NamedTuple):
     tokens: int
 
 
-Release = Callable[[Step, State, Tokens, Ints | Units, Context], Shown | None]
-"""(step, state, the phase's tokens, rows or units drawn, context): sets ``.grad`` of the model, and changes nothing else
-but ``state.clips`` of its phase. Of the records that a noised step drew, nothing but the noised sum may be known: it returns
-None."""
+Release = Callable[[Step, State, Any, Ints | Units, Context], Shown | None]
+"""(step, state, the phase's data (Tokens, or Slots where it counts), rows or units drawn, context): sets ``.grad`` of the
+model, and changes nothing else but ``state.clips`` and ``state.tables`` of its phase. Of the records that a noised step
+drew, nothing but the noised sum may be known: it returns None."""
 
 
 def of(rule: Rule) -> Release:

@@ -1,0 +1,70 @@
+"""The shape of a value: what is left of it without its digits and its rare words, and made-up values of a shape.
+
+A shape is a function of the value and of public word lists; what is put into one is drawn from public lists and coins.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache, lru_cache
+
+import numpy as np
+
+from taciturn.screening.policies.rare_words import common_words, names
+
+RARE = 4.0
+"""Zipf frequency from which on a word stays in a shape as it is."""
+_PIECE = re.compile(r"[^\W_]+|[\W_]")
+_CLOCK = re.compile(r"dd?:dd")
+NAME = "X"
+
+
+@lru_cache(maxsize=1 << 14)
+def shape(value: str) -> str | None:
+    """Digits become d, words with a capital that are not common X, letters beside digits A or a; all else stays. None for
+    values with another rare word, and for those that are their own shape.
+
+    >>> shape("17:45"), shape("TR7075"), shape("Acorn Hotel"), shape("Anna Borg,"), shape("zyx"), shape("Monday")
+    ('dd:dd', 'AAdddd', 'X Hotel', 'X X,', None, None)
+    """
+    found = []
+    for piece in _PIECE.findall(value):
+        if any(c.isdigit() for c in piece):
+            found.append("".join("d" if c.isdigit() else "A" if c.isupper() else "a" for c in piece))
+        elif not piece.isalpha() or (piece.lower() in common_words(RARE) and piece.lower() not in names()):
+            found.append(piece)
+        elif piece[0].isupper():
+            found.append(NAME)
+        else:
+            return None
+    made = "".join(found)
+    return None if made == value else made
+
+
+def made(form: str, random: np.random.Generator) -> str:
+    """A value of the shape ``form``: names from a public list, digits and letters by coins, times of a clock.
+
+    >>> made("dd:dd", np.random.default_rng(0))[2], len(made("AAdddd", np.random.default_rng(0)))
+    (':', 6)
+    """
+    clock = _CLOCK.fullmatch(form.strip(".,!?;"))
+    if clock:
+        hour, minute = random.integers(24), 5 * random.integers(12)
+        return form.replace(clock[0], f"{hour:02d}:{minute:02d}" if clock[0][1] == "d" else f"{hour % 10}:{minute:02d}")
+    return "".join(_made(piece, random) for piece in _PIECE.findall(form))
+
+
+def _made(piece: str, random: np.random.Generator) -> str:
+    if piece == NAME:
+        return str(_names()[random.integers(len(_names()))])
+    if "d" not in piece or set(piece) - set("dAa"):
+        return piece
+    return "".join(
+        str(random.integers(10)) if c == "d" else chr((ord("A") if c == "A" else ord("a")) + random.integers(26))
+        for c in piece
+    )
+
+
+@cache
+def _names() -> tuple[str, ...]:
+    return tuple(sorted(name.capitalize() for name in names()))

@@ -1,0 +1,146 @@
+"""What stands in a record where its skeleton has a mask, as numbers that a release can count.
+
+A record is a pair: its text with what is to be learned, and the same text with masks. Everything here is a function of one
+pair, but for the numbers of strings, which are private and stay in memory.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from taciturn.text.chat import CLOSE, OPEN
+from taciturn.text.document import MASK
+from taciturn.training.values.contexts import Contexts
+from taciturn.training.values.shapes import shape
+
+Ints = NDArray[np.int64]
+LONGEST = 64
+"""Characters of a value; what is longer has none."""
+MOST = 16
+"""Masks of a record that are counted, from the first on."""
+TAILS = ("", ".", ",", "?", "!", ";", ":")
+"""What may follow a value within a mask, which takes in what is attached to a word."""
+NONE = -1
+_TAIL = re.compile(r"[^\w]*\Z")
+_NOT_INSIDE = (MASK, OPEN, CLOSE, "\n", "\r")
+
+
+def behind(text: str, masked: str) -> list[str | None]:
+    """What stands in ``text`` for each mask of ``masked``, from the left, as short as can be; None where that is partly
+    masked itself, longer than ``LONGEST``, or more than one line. All None where the two do not line up.
+
+    >>> behind("two people on Monday.", "<MASK> people on <MASK>")
+    ['two', 'Monday.']
+    >>> behind("two people on <MASK>.", "<MASK> people on <MASK>"), behind("none", "<MASK> people")
+    (['two', None], [None])
+    """
+    first, *middle = masked.split(MASK)
+    if not middle:
+        return []
+    nothing: list[str | None] = [None] * len(middle)
+    if not text.startswith(first):
+        return nothing
+    at, found = len(first), list[str]()
+    for part in middle[:-1]:
+        end = text.find(part, at + 1)
+        if end < 0:
+            return nothing
+        found.append(text[at:end])
+        at = end + len(part)
+    end = len(text) - len(middle[-1])
+    if end <= at or not text.endswith(middle[-1]):
+        return nothing
+    found.append(text[at:end])
+    return [None if len(value) > LONGEST or any(x in value for x in _NOT_INSIDE) else value for value in found]
+
+
+def parted(value: str) -> tuple[str, int]:
+    """A value without its tail, and the number of that in ``TAILS``; the whole with none where the tail is another.
+
+    >>> parted("Monday."), parted("(555) 01-77)")
+    (('Monday', 1), ('(555) 01-77)', 0))
+    """
+    found = _TAIL.search(value)
+    tail = found[0] if found else ""
+    if tail not in TAILS or tail == value:
+        return value, 0
+    return value[: len(value) - len(tail)], TAILS.index(tail)
+
+
+@dataclass(frozen=True, slots=True)
+class Slots:
+    """The masks of the records of a phase. counted: of each record, whether it is: of equal pairs one is [N]. masks: of
+    each counted record, how many of its masks count, at most ``MOST`` [R].
+
+    Of each such mask [S]: record (its number among the counted), context (in ``contexts``), value and shape (numbers of
+    strings in ``values`` and ``shapes``, NONE without one), tail (in ``TAILS``, NONE without a value).
+    """
+
+    contexts: Contexts
+    counted: NDArray[np.bool_]
+    masks: Ints
+    record: Ints
+    context: Ints
+    value: Ints
+    shape: Ints
+    tail: Ints
+    values: tuple[str, ...]
+    shapes: tuple[str, ...]
+
+    @staticmethod
+    def of(pairs: Iterable[tuple[str, str | None]], contexts: Contexts) -> Slots:
+        """Of (text, the same with masks) each; None for a record without a skeleton, which counts nowhere."""
+        seen: set[tuple[str, str]] = set()
+        counted, masks = list[bool](), list[int]()
+        rows: list[tuple[int, ...]] = []
+        values, shapes = dict[str, int](), dict[str, int]()
+        for text, masked in pairs:
+            new = masked is not None and MASK in masked and (text, masked) not in seen
+            counted.append(new)
+            if masked is None or not new:
+                continue
+            seen.add((text, masked))
+            found = behind(text, masked)[:MOST]
+            for whole, context in zip(found, contexts.numbers(masked), strict=False):
+                if whole is None:
+                    rows.append((len(masks), context, NONE, NONE, NONE))
+                    continue
+                value, tail = parted(whole)
+                form = shape(value)
+                number = NONE if form is None else shapes.setdefault(form, len(shapes))
+                rows.append((len(masks), context, values.setdefault(value, len(values)), number, tail))
+            masks.append(len(found))
+        columns = np.array(rows, np.int64).reshape(-1, 5)
+        return Slots(
+            contexts,
+            np.array(counted, bool),
+            np.array(masks, np.int64),
+            columns[:, 0],
+            columns[:, 1],
+            columns[:, 2],
+            columns[:, 3],
+            columns[:, 4],
+            tuple(values),
+            tuple(shapes),
+        )
+
+    def __len__(self) -> int:
+        return len(self.counted)
+
+    def at(self, step: int) -> Slots:  # noqa: ARG002  as Tokens.at
+        return self
+
+    @property
+    def digest(self) -> str:
+        """Of everything, so that all processes of a run can see that they have the same."""
+        parts = (self.counted, self.masks, self.record, self.context, self.value, self.shape, self.tail)
+        found = hashlib.blake2b(b"".join(p.tobytes() for p in parts), digest_size=16)
+        found.update(repr(self.contexts.classes).encode())
+        found.update("\x1e".join((*self.values, "", *self.shapes)).encode("utf-8", "surrogatepass"))
+        return found.hexdigest()
