@@ -55,9 +55,11 @@ class OptimiserConfig(table_of(Optimiser)):  # type: ignore[misc]
 
 class PublicSteps(Strict):
     """Noiseless training: epochs over the readable text in shuffled minibatches. packed: batches are laid end to end and cut
-    into blocks of so many tokens, for which nothing is guaranteed; 0 for records as they are."""
+    into blocks of so many tokens, for which nothing is guaranteed; 0 for records as they are. kept: at the end the weights
+    are (1 − kept)·(as the run began) + kept·(as trained), WiSE-FT (Wortsman et al. 2022)."""
 
     packed: int = Field(0, ge=0)
+    kept: float = Field(1.0, ge=0, le=1)
     epochs: int = Field(3, ge=1)
     batch_size: int = Field(32, ge=1)
     optimiser: OptimiserConfig = OptimiserConfig(lr=1e-3, max_grad_norm=1.0)

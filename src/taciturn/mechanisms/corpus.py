@@ -105,7 +105,28 @@ def encoded(tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, 
         found = encode_sensitive(tokenizer, screened.texts("original"), screened.texts("redacted"), stable, limit)
         return replace(found.tokens, sensitive=found.flags)
     texts, labels = texts_of(phase, screened), labels_of(phase, screened)
-    return encode_task(tokenizer, texts, limit, labels=labels, **task_of(plan))
+    tokens = encode_task(tokenizer, texts, limit, labels=labels, **task_of(plan))
+    return tokens if phase.targets == "all" else _marked(tokenizer, tokens, texts, suspects_of(phase, screened))
+
+
+def suspects_of(phase: Phase, screened: ScreenedCorpus) -> list[list[tuple[int, int]]]:
+    """What the conservative policy still marks in each text of a phase over private records: a function of the text that is
+    trained on, so that copies have the same. Raises DataError when originals were not kept."""
+    columns = screened.table["part"].to_pylist(), screened.originals["suspects"].to_pylist()
+    found: list[Any] = [flat for part, flat in zip(*columns, strict=True) if part in phase.reads]
+    return _some(phase, [list(zip(flat[::2], flat[1::2], strict=True)) for flat in found])
+
+
+def _marked(tokenizer: Any, tokens: Any, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> Any:
+    """The same tokens, of which only those that touch a span of their text are targets."""
+    from taciturn.models.sequences import mask_id, touched
+
+    mask = mask_id(tokenizer)
+    scored = [
+        tokens.targets(i, mask) & touched(tokenizer, text, [] if text == MASK else its, len(tokens[i]))
+        for i, (text, its) in enumerate(zip(texts, spans, strict=True))
+    ]
+    return replace(tokens, scored=np.concatenate([np.zeros(0, np.bool_), *scored]))
 
 
 def without_targets(phase: Phase, screened: ScreenedCorpus, tokens: Any, mask: int) -> str:

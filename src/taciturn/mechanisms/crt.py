@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal, Self
 
-from pydantic import model_validator
+from pydantic import Field, model_validator
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict
@@ -35,6 +35,14 @@ from taciturn.training.samplers import Poisson, Shuffle
 SUMMARY = "plain steps on public text, DP-SGD on private records; confidentiality for every secret"
 
 
+class RecordSteps(PrivateSteps):
+    """targets: which tokens of a private record are learned, all or those that the conservative policy still marks in it,
+    which the noiseless phase cannot teach. kept: as in the noiseless phase."""
+
+    targets: Literal["all", "marked"] = "all"
+    kept: float = Field(1.0, ge=0, le=1)
+
+
 class Config(Strict):
     """public: the noiseless phase; private: the noised one. ``steps`` and ``epochs`` count the whole run. fill: what the
     noiseless phase reads where a skeleton has a mask: nothing else, or tokens of the model as it was at the start
@@ -47,7 +55,7 @@ class Config(Strict):
     skeletons: bool = True
     schedule: Literal["public-first", "alternate"] = "public-first"
     public: PublicSteps = PublicSteps()
-    private: PrivateSteps = PrivateSteps()
+    private: RecordSteps = RecordSteps()
 
     @model_validator(mode="after")
     def _table_needs_skeletons(self) -> Self:
@@ -88,6 +96,7 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
         config.public.optimiser.build(),
         fill=config.fills(),
         packed=config.public.packed,
+        kept=config.public.kept,
     )
     private = Phase(  # line 7
         "private",
@@ -97,6 +106,8 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
         config.private.rule(n_private, target, {phase.event: 1 for phase in table}),
         config.private.steps // rounds,
         config.private.optimiser.build(),
+        targets=config.private.targets,
+        kept=config.private.kept,
     )
     phases = (*table, public, private) if n_open else (private,)
     return Plan("crt", phases, rounds, target, screened.key)

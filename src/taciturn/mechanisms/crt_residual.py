@@ -65,7 +65,10 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
         )
     shuffle = Shuffle(config.public.batch_size)
     steps = config.public.epochs * epoch_steps(n_open, shuffle)
-    public = Phase("public", ("public", "skeletons"), n_open, shuffle, Plain(), steps, config.public.optimiser.build())
+    public = Phase(
+        "public", ("public", "skeletons"), n_open, shuffle, Plain(), steps, config.public.optimiser.build(),
+        packed=config.public.packed, kept=config.public.kept,
+    )  # fmt: skip
     private = Phase(
         "private",
         ("private", "skeletons"),

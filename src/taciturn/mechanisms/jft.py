@@ -6,7 +6,7 @@ are record-aligned: every record is trained on by itself, never packed with othe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
@@ -14,8 +14,9 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from taciturn.errors import UsageError
-from taciturn.mechanisms.config import PrivateSteps, PublicSteps, Strict, existing
+from taciturn.mechanisms.config import NOTHING, PrivateSteps, Strict, existing
 from taciturn.mechanisms.corpus import rows_with_ids, share_of
+from taciturn.mechanisms.values import FilledSteps
 from taciturn.privacy.accounting.accountant import Profile, accountant_name, compose
 from taciturn.privacy.accounting.averaged_curves import averaged_curve
 from taciturn.privacy.accounting.events import Event, NonPrivate, Part, PoissonGaussian
@@ -42,6 +43,7 @@ from taciturn.privacy.guarantees.statements import (
     no_guarantee,
     no_record_privacy,
     record_privacy,
+    table,
     with_status,
 )
 from taciturn.privacy.guarantees.theorems import averaged, recall_bound
@@ -75,7 +77,7 @@ class Config(Strict):
     these records alone. start: skeletons: the first phase reads, for every private record, the skeleton, in which what
     either policy marks is masked. share: of the records, for both phases (low-resource, JFT A.4). private: the second."""
 
-    redacted: PublicSteps = PublicSteps()
+    redacted: FilledSteps = FilledSteps()
     light: PrivateSteps | None = None
     screened: Screened | None = None
     start: Literal["redacted", "skeletons"] = "redacted"
@@ -87,6 +89,10 @@ class Config(Strict):
         chosen = [self.light is not None, self.screened is not None, self.start == "skeletons"]
         if sum(chosen) > 1:
             raise ValueError("choose one of light, screened and start = skeletons for the first phase")
+        if self.redacted.fill == "learned" and (self.light is not None or self.screened is not None or self.share < 1):
+            raise ValueError(
+                "redacted.fill = learned goes with neither light, screened nor share: it is about all records"
+            )
         return self
 
 
@@ -95,7 +101,9 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     everything = len(screened.texts("redacted"))
     rows = share_of(everything, config.share)
     records = everything if rows is None else len(rows)
-    second = _noised("private", "original", records, rows, config.private, target)
+    released = config.redacted.table(records, target)
+    beside = {each.event: 1 for each in released}
+    second = _noised("private", "original", records, rows, config.private, target, beside)
     if config.light is not None:
         if config.light.noise_multiplier is None or config.private.noise_multiplier is None:
             raise UsageError(
@@ -116,15 +124,24 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     shuffle = Shuffle(steps.batch_size)
     number = steps.epochs * epoch_steps(count, shuffle)
     optimiser = steps.optimiser.build()
-    first = Phase(FIRST, reads, count, shuffle, Plain(), number, optimiser, rows=rows, packed=steps.packed)
+    first = Phase(
+        FIRST, reads, count, shuffle, Plain(), number, optimiser,
+        rows=rows, fill=steps.fills(), packed=steps.packed, kept=steps.kept,
+    )  # fmt: skip
     # The target is about a secret that the policy detects: redacted text is then the same in both worlds.
-    return Plan("jft", (first, second), 1, target, screened.key, free=("redacted",))
+    return Plan("jft", (*released, first, second), 1, target, screened.key, free=("redacted",))
 
 
 def _noised(
-    name: str, part: Part, records: int, rows: tuple[int, ...] | None, steps: PrivateSteps, target: Target
+    name: str,
+    part: Part,
+    records: int,
+    rows: tuple[int, ...] | None,
+    steps: PrivateSteps,
+    target: Target,
+    beside: Mapping[Event, int] = NOTHING,
 ) -> Phase:
-    sampler, rule = Poisson(steps.sampling_rate(records)), steps.rule(records, target)
+    sampler, rule = Poisson(steps.sampling_rate(records)), steps.rule(records, target, beside)
     return Phase(name, (part,), records, sampler, rule, steps.steps, steps.optimiser.build(), rows=rows)
 
 
@@ -136,15 +153,17 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     )
     plain = [event for event in first if isinstance(event, NonPrivate)]
     detected, missed = compose(second, "substitution"), compose(merged(phases), "substitution")
-    base = (*NOISED, *alignment(evidence))
+    base = (*NOISED, *table(detected, evidence), *alignment(evidence))
+    # Redacted text is the same in both worlds where the policy detects the secret; skeletons under a condition of their own.
+    found = (*base, STABLE, *((WHOLE,) if evidence.skeletons else ()))
     yield with_status(
         "sdp", DETECTED, "substitution", detected.epsilon(evidence.delta), evidence.delta,
-        "JFT Theorem 1, by substitution (guarantees.md §4.1)", (*base, STABLE), evidence,
+        "JFT Theorem 1, by substitution (guarantees.md §4.1)", found, evidence,
         curve=detected.curve, reason=detected.reason,
     )  # fmt: skip
     if size := evidence.records_per_user:
         unit = f"all secrets of one user that the policy detects, in at most {size} records"
-        yield grouped(detected, evidence, (*base, STABLE), unit, size)
+        yield grouped(detected, evidence, found, unit, size)
     if missed.reason is not None:
         why = "what the policy misses was trained on without noise in the first phase"
         yield no_guarantee("sdp", MISSED, "substitution", evidence, why, miss_rates(evidence))
@@ -164,9 +183,9 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
         if most := evidence.records_per_user:
             yield grouped(missed, evidence, covered, f"all secrets of one user, in at most {most} records", most)
     if evidence.screened is not None:
-        yield _screened(detected, missed, evidence.screened, evidence, (*base, STABLE))
+        yield _screened(detected, missed, evidence.screened, evidence, found)
     if not plain or missed.reason is not None:
-        yield from _averaged(first, second, evidence, (*base, STABLE))
+        yield from _averaged(first, second, evidence, found)
     if plain:
         why = "redacted records are trained on without noise, so a record's presence may show"
         yield from no_record_privacy(evidence, RECORD, why)

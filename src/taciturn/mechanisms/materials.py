@@ -56,7 +56,7 @@ def gather(
     for phase in trained:  # before a step is paid for
         if said := without_targets(phase, screened, data[phase.name], mask_id(tokenizer)):
             logger.warning(said)
-    counted = {phase.name: slots_of(screened) for phase in plan.phases if not phase.moves}
+    counted = {phase.name: slots_of(plan, phase, screened) for phase in plan.phases if not phase.moves}
     fillers = {
         phase.name: filler_of(tokenizer, plan, phase, screened, limit)
         for phase in trained

@@ -12,7 +12,7 @@ from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.statements import SECRET, no_guarantee
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
-from taciturn.training.phase_terms import Plain
+from taciturn.training.phase_terms import Fill, Plain
 from taciturn.training.plan import Plan, Target
 from taciturn.training.samplers import Shuffle
 
@@ -24,13 +24,20 @@ class Config(PublicSteps):
 
 
 def plan(
-    screened: ScreenedCorpus, config: Config, target: Target, *, name: str = "sgd", reads: Part = "original"
+    screened: ScreenedCorpus,
+    config: PublicSteps,
+    target: Target,
+    *,
+    name: str = "sgd",
+    reads: Part = "original",
+    fill: Fill | None = None,
 ) -> Plan:
     """One plain phase over ``reads``."""
     records = len(screened.texts(reads))
     sampler = Shuffle(config.batch_size)
     steps = config.epochs * epoch_steps(records, sampler)
-    phase = Phase("plain", (reads,), records, sampler, Plain(), steps, config.optimiser.build(), packed=config.packed)
+    optimiser, packed, kept = config.optimiser.build(), config.packed, config.kept
+    phase = Phase("plain", (reads,), records, sampler, Plain(), steps, optimiser, fill=fill, packed=packed, kept=kept)
     return Plan(name, (phase,), 1, target, screened.key)
 
 

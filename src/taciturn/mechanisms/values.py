@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from taciturn.mechanisms.config import Strict
+from taciturn.mechanisms.config import PublicSteps, Strict
 from taciturn.mechanisms.corpus import labels_of, task_of, texts_of
 from taciturn.mechanisms.refusals import DEFAULT_DELTA
 from taciturn.privacy.accounting.escape import threshold
+from taciturn.privacy.accounting.events import Part
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import Counts, Fill
@@ -40,26 +41,50 @@ class ValueTable(Strict):
     record_weight: float = Field(2.0, ge=1, le=1000)
     candidates: int = Field(6, ge=1, le=64)
 
-    def phase(self, records: int, target: Target) -> Phase:
-        """The release, over all private records."""
+    def phase(self, records: int, target: Target, reads: Part = "private") -> Phase:
+        """The release, over all records of ``reads``."""
         rule = Counts(1 / self.mu, 1.0, self.record_weight)
         delta = self.delta or (target.delta or DEFAULT_DELTA) / SHARE
         rule = replace(rule, threshold=threshold(rule.release, self.protect_copies, delta))
-        return Phase(PHASE, ("private",), records, Poisson(1.0), rule, 1, Optimiser(lr=1.0), once=True)
+        return Phase(PHASE, (reads,), records, Poisson(1.0), rule, 1, Optimiser(lr=1.0), once=True)
 
     def fill(self, loss: bool) -> Fill:
         """What puts the table into masks. loss: whether the public model fills the others, as targets; else they stay."""
         return Fill("initial", loss, longest=3 if loss else 0, table=PHASE, candidates=self.candidates)
 
 
-def slots_of(screened: ScreenedCorpus) -> Slots:
-    """What stands behind the masks of the private records' skeletons."""
+class FilledSteps(PublicSteps):
+    """fill: what stands for masks: nothing else, or values of a table that is released once with noise, and where it has
+    none, unless fill_loss is false, tokens of the public model."""
+
+    fill: Literal["none", "learned"] = "none"
+    fill_loss: bool = True
+    values: ValueTable = ValueTable()
+
+    def table(self, records: int, target: Target) -> tuple[Phase, ...]:
+        """The release over all originals, where there is to be one."""
+        return (self.values.phase(records, target, "original"),) if self.fill == "learned" else ()
+
+    def fills(self) -> Fill | None:
+        return self.values.fill(self.fill_loss) if self.fill == "learned" else None
+
+
+def slots_of(plan: Plan, phase: Phase, screened: ScreenedCorpus) -> Slots:
+    """What stands in the records of a phase behind the masks of the text that its table is to fill: of private records
+    behind those of skeletons; of originals behind those, or those of redacted text, whichever is trained on."""
     from taciturn.training.values.contexts import Contexts
     from taciturn.training.values.slots import Slots
 
-    columns = (screened.table[name].to_pylist() for name in ("part", "redacted", "skeleton"))
-    pairs = ((text, skeleton) for part, text, skeleton in zip(*columns, strict=True) if part == "private")
-    return Slots.of(pairs, Contexts.of(screened.texts("skeletons")))
+    filled = next(each for each in plan.phases if each.fill is not None and each.fill.table == phase.name)
+    column = "redacted" if "redacted" in filled.reads else "skeleton"
+    masked: list[str | None] = screened.table[column].to_pylist()
+    if phase.reads == ("original",):
+        full, counted = screened.texts("original"), [True] * len(masked)
+    else:
+        full = screened.table["redacted"].to_pylist()
+        counted = [part == "private" for part in screened.table["part"].to_pylist()]
+    pairs = [(text, sk) for text, sk, here in zip(full, masked, counted, strict=True) if here]
+    return Slots.of(pairs, Contexts.of(text for text in masked if text is not None))
 
 
 def filler_of(tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, limit: int) -> Filler:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 
 from taciturn.models.loss import Batch, class_logits, collate, microbatches, token_losses
-from taciturn.models.sequences import token_ranges
+from taciturn.models.sequences import touched
 from taciturn.models.tasks import encode_task
 from taciturn.models.tokens import Tokens, mask_id
 from taciturn.text.document import Record
@@ -109,10 +109,4 @@ def _classified(model: Any, batch: Batch) -> tuple[float, int, int]:
 
 def _outside(tokenizer: Any, record: Record, length: int) -> NDArray[np.bool_]:
     """True for tokens of the record's sequence that touch no gold span, [length]."""
-    if not record.gold:
-        return np.ones(length, bool)
-    at = token_ranges(tokenizer, record.body)[:length]
-    inside = np.zeros(len(at), bool)
-    for span in record.gold:
-        inside |= (at[:, 0] < span.end) & (span.start < at[:, 1])
-    return ~inside
+    return ~touched(tokenizer, record.body, ((span.start, span.end) for span in record.gold), length)

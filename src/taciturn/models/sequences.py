@@ -7,7 +7,7 @@ nothing but `<MASK>` has no target at all (docs/guarantees.md, "Preprocessing": 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -203,6 +203,16 @@ def token_ranges(tokenizer: Any, text: str) -> NDArray[np.int64]:
     start, middle, end = (_nowhere(len(ids)) for ids in (frame.start, frame.middle, frame.end))
     sides = [_body_places(tokenizer, blind, side.content, side.start) for side in found if side]
     return np.concatenate([start, sides[0], *(part for side in sides[1:] for part in (middle, side)), end])
+
+
+def touched(tokenizer: Any, text: str, spans: Iterable[tuple[int, int]], length: int) -> NDArray[np.bool_]:
+    """Which of the first ``length`` tokens of a text's sequence show a character of a span [length]."""
+    inside = np.zeros(length, bool)
+    ranges = None
+    for start, end in spans:
+        ranges = token_ranges(tokenizer, text)[:length] if ranges is None else ranges
+        inside |= (ranges[:, 0] < end) & (start < ranges[:, 1])
+    return inside
 
 
 def _body_places(tokenizer: Any, blind: Blind, text: str, at: int) -> NDArray[np.int64]:

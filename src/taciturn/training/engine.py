@@ -11,12 +11,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import nn
 
 from taciturn.errors import DataError, Interrupted, UsageError
 from taciturn.models.held_out import HeldOut, Utility
 from taciturn.models.precision import autocast_type
 from taciturn.models.tokens import Tokens, mask_id
+from taciturn.persample.capture import trainable_names
 from taciturn.privacy.accounting.events import Event
 from taciturn.privacy.certificates.exported_model import VALUES
 from taciturn.privacy.certificates.ledger import Ledger
@@ -26,6 +28,7 @@ from taciturn.training.check import require_isolation
 from taciturn.training.distributed.fsdp import shard
 from taciturn.training.distributed.processes import ALONE, World, answering
 from taciturn.training.passes import Work
+from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import Counts
 from taciturn.training.plan import Plan, Step
 from taciturn.training.randomness.sampling import chosen, draw
@@ -105,7 +108,7 @@ def fit(
     plain, clipped = (
         Work(options.token_budget, autocast_type(plan.model.dtype), again=world.mesh is None) for _ in range(2)
     )
-    initial = deepcopy(model).eval() if any(p.fill and p.fill.source == "initial" for p in plan.phases) else model
+    initial = deepcopy(model).eval() if any(map(_looks_back, plan.phases)) else model
     state = State.begin(plan, model, plain, clipped)
     at = _position(plan, state, out, resume, world)
     rates = {phase.name: optim.schedule(phase.optimiser, plan.steps_of(phase)) for phase in plan.phases}
@@ -132,6 +135,8 @@ def fit(
                 continue
             _keep_tables(state, step, out, world)
             _update(state, step, rates[phase.name](step.in_phase), still[phase.name], world)
+            if _ends(step):
+                _keep(state, initial, phase.kept)
             if step.in_phase + 1 == plan.steps_of(phase):
                 state.optimisers[phase.name].state.clear()  # the next phase has its own
             done = step.number + 1
@@ -263,6 +268,29 @@ def _update(state: State, step: Step, lr: float, still: dict[str, int], world: W
     optimiser.zero_grad(set_to_none=True)
     if state.average is not None:
         state.average.update(state.model, step.number + 1)
+
+
+def _looks_back(phase: Phase) -> bool:
+    """Whether a phase needs the model as the run began."""
+    return phase.kept < 1 or (phase.fill is not None and phase.fill.source == "initial")
+
+
+def _ends(step: Step) -> bool:
+    """Whether it is the last of its phase, this time that the phase comes up."""
+    return (step.in_phase + 1) % step.phase.steps == 0
+
+
+@torch.no_grad()
+def _keep(state: State, initial: nn.Module, kept: float) -> None:
+    """θ ← (1 − α)·θ₀ + α·θ, of what is trained and of its average."""
+    if kept == 1:
+        return
+    begun = {name: p for p, name in trainable_names(initial).items()}
+    for p, name in trainable_names(state.model).items():
+        p.lerp_(begun[name], 1 - kept)
+        if state.average is not None:
+            average = state.average.weights[name]
+            average.lerp_(begun[name].to(average.dtype), 1 - kept)
 
 
 def _utility(state: State, valid: HeldOut | None, world: World) -> Utility | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil
+from typing import Literal
 
 from taciturn.errors import UsageError
 from taciturn.privacy.accounting.events import Event, NonPrivate, Part
@@ -21,8 +22,11 @@ class Phase:
     """``steps`` updates over the units of ``reads`` (their number is ``records``), each time the phase comes up.
 
     unit: what the sampler draws and the rule clips. rows: numbers of the records of ``reads`` that count, None for all.
-    once: whether it comes up in the first round alone. fill: what stands for masks in a plain phase. packed: a batch is laid
-    end to end and cut into blocks of so many tokens, which no guarantee covers; 0 for records as they are.
+    once: whether it comes up in the first round alone. targets: which tokens of a record are learned, all or those that the
+    conservative policy marks in it. kept: α, where the phase ends its weights become (1 − α)·(those of the beginning of the
+    run) + α·(its own), WiSE-FT (Wortsman et al. 2022, section 3); free, as it looks at no text. fill: what stands for masks
+    in a plain phase. packed: a batch is laid end to end and cut into blocks of so many tokens, which no guarantee covers; 0
+    for records as they are.
 
     Raises UsageError for a sampler, or a sampler and a rule together, that have no accounting, naming the guarantee they
     would break.
@@ -40,6 +44,8 @@ class Phase:
     fill: Fill | None = None
     packed: int = 0
     once: bool = False
+    targets: Literal["all", "marked"] = "all"
+    kept: float = 1.0
 
     def __post_init__(self) -> None:
         if type(self.sampler) not in SAMPLERS:

@@ -144,6 +144,8 @@ class Plan:
                     "fill": None if phase.fill is None else asdict(phase.fill),
                     "packed": phase.packed,
                     "once": phase.once,
+                    "targets": phase.targets,
+                    "kept": phase.kept,
                 }
                 for phase in self.phases
             ],

@@ -83,6 +83,8 @@ class _Phase(_Closed):
     fill: Object | None = None
     packed: Count = 0
     once: bool = False
+    targets: Literal["all", "marked"] = "all"
+    kept: float = Field(1.0, ge=0, le=1)
 
 
 class _Plan(_Closed):

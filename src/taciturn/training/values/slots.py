@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from taciturn.errors import DataError
+from taciturn.models.sensitive import align
 from taciturn.text.chat import CLOSE, OPEN
 from taciturn.text.document import MASK
 from taciturn.training.values.contexts import Contexts
@@ -40,23 +42,10 @@ def behind(text: str, masked: str) -> list[str | None]:
     >>> behind("two people on <MASK>.", "<MASK> people on <MASK>"), behind("none", "<MASK> people")
     (['two', None], [None])
     """
-    first, *middle = masked.split(MASK)
-    if not middle:
-        return []
-    nothing: list[str | None] = [None] * len(middle)
-    if not text.startswith(first):
-        return nothing
-    at, found = len(first), list[str]()
-    for part in middle[:-1]:
-        end = text.find(part, at + 1)
-        if end < 0:
-            return nothing
-        found.append(text[at:end])
-        at = end + len(part)
-    end = len(text) - len(middle[-1])
-    if end <= at or not text.endswith(middle[-1]):
-        return nothing
-    found.append(text[at:end])
+    try:
+        found = [text[start:end] for start, end in align(text, masked)]
+    except DataError:
+        return [None] * masked.count(MASK)
     return [None if len(value) > LONGEST or any(x in value for x in _NOT_INSIDE) else value for value in found]
 
 
