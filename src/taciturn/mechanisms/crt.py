@@ -46,11 +46,11 @@ class RecordSteps(PrivateSteps):
 class Config(Strict):
     """public: the noiseless phase; private: the noised one. ``steps`` and ``epochs`` count the whole run. fill: what the
     noiseless phase reads where a skeleton has a mask: nothing else, or tokens of the model as it was at the start
-    (public-model) or as it is (self), or values of a table that is released once with noise (learned), and where that has
-    none tokens of the public model; fill_loss: whether it learns what a model made up (with learned it does)."""
+    (public-model) or as it is (self), or values of a table that is released once with noise (learned); fill_loss: whether
+    it learns what a model made up; with learned, whether the public model fills the masks that the table has no value for."""
 
     fill: Literal["none", "public-model", "self", "learned"] = "none"
-    fill_loss: bool | None = None
+    fill_loss: bool = False
     values: ValueTable = ValueTable()
     skeletons: bool = True
     schedule: Literal["public-first", "alternate"] = "public-first"
@@ -70,8 +70,8 @@ class Config(Strict):
         if self.fill == "none":
             return None
         if self.fill == "learned":
-            return self.values.fill(self.fill_loss is not False)
-        return Fill("initial" if self.fill == "public-model" else "self", bool(self.fill_loss))
+            return self.values.fill(self.fill_loss)
+        return Fill("initial" if self.fill == "public-model" else "self", self.fill_loss)
 
 
 def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:

@@ -33,13 +33,13 @@ class ValueTable(Strict):
     """mu: μ of the table alone, a Gaussian mechanism for one record that becomes another with the same skeleton.
     protect_copies: a value that only so many records hold is shown with a chance of at most ``delta``, an eighth of the
     target's by default. record_weight: how many values of a record count in full; of more each counts less. candidates:
-    values of the table that the public model chooses from, for each mask."""
+    values of the table that the public model chooses from, for each mask; 1 asks no model, and costs no time."""
 
     mu: float = Field(0.5, gt=0)
     protect_copies: int = Field(10, ge=1, le=1000)
     delta: float | None = Field(None, gt=0, lt=1)
     record_weight: float = Field(2.0, ge=1, le=1000)
-    candidates: int = Field(6, ge=1, le=64)
+    candidates: int = Field(1, ge=1, le=64)
 
     def phase(self, records: int, target: Target, reads: Part = "private") -> Phase:
         """The release, over all records of ``reads``."""
@@ -54,11 +54,11 @@ class ValueTable(Strict):
 
 
 class FilledSteps(PublicSteps):
-    """fill: what stands for masks: nothing else, or values of a table that is released once with noise, and where it has
-    none, unless fill_loss is false, tokens of the public model."""
+    """fill: what stands for masks: nothing else, or values of a table that is released once with noise, and where that has
+    none, with fill_loss, tokens of the public model."""
 
     fill: Literal["none", "learned"] = "none"
-    fill_loss: bool = True
+    fill_loss: bool = False
     values: ValueTable = ValueTable()
 
     def table(self, records: int, target: Target) -> tuple[Phase, ...]:

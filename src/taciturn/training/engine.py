@@ -272,7 +272,7 @@ def _update(state: State, step: Step, lr: float, still: dict[str, int], world: W
 
 def _looks_back(phase: Phase) -> bool:
     """Whether a phase needs the model as the run began."""
-    return phase.kept < 1 or (phase.fill is not None and phase.fill.source == "initial")
+    return phase.kept < 1 or (phase.fill is not None and phase.fill.source == "initial" and phase.fill.asks)
 
 
 def _ends(step: Step) -> bool:

@@ -235,4 +235,9 @@ class Fill:
     loss: bool = False
     longest: int = 3
     table: str | None = None
-    candidates: int = 6
+    candidates: int = 1
+
+    @property
+    def asks(self) -> bool:
+        """Whether a model is asked at all."""
+        return bool(self.longest) or self.candidates > 1

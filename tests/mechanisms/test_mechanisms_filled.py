@@ -1,0 +1,137 @@
+"""Masks filled from a table in jft and on redacted text; private steps on marked tokens; weights near the first ones."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from every_mechanism import config
+from taciturn.errors import DataError, UsageError
+from taciturn.mechanisms.certify import certify
+from taciturn.mechanisms.corpus import encoded, suspects_of
+from taciturn.mechanisms.materials import initial_model
+from taciturn.mechanisms.planning import make_plan
+from taciturn.mechanisms.registry import verify
+from taciturn.mechanisms.run import train
+from taciturn.mechanisms.values import slots_of
+from taciturn.models.tokens import byte_tokenizer
+from taciturn.privacy.accounting.accountant import compose
+from taciturn.privacy.accounting.events import ThresholdedCounts
+from taciturn.screening.corpus.screened import ScreenedCorpus
+from taciturn.screening.pipeline import screen
+from taciturn.screening.policies import policy
+from taciturn.text.document import MASK, Document
+from taciturn.text.readers import Corpus
+
+TABLE = {"mu": 4.0, "protect_copies": 1}
+MAILS = ("ann@x.org", "bob@y.com", "cyd@z.net")
+DAYS = ("Monday", "Friday")
+DOCUMENTS = [
+    Document(f"d{i}", f"write to {MAILS[i % 3]} on {DAYS[i % 2]} please {'so ' * (i // 6)}") for i in range(60)
+]
+
+
+def corpus(documents: list[Document] = DOCUMENTS, **options: Any) -> ScreenedCorpus:
+    return screen(Corpus.from_documents(documents), policy("email"), policy("conservative"), unit="document", **options)
+
+
+def test_the_table_of_jft_is_of_what_the_policy_redacts_and_costs_a_detected_secret(tmp_path: Path) -> None:
+    screened = corpus()
+    options: dict[str, Any] = {"redacted": {"epochs": 1, "fill": "learned", "values": TABLE}}
+    run = train(config("jft", epsilon=20.0, **options), tmp_path / "run", screened=screened)
+    table, first, second = make_plan(config("jft", epsilon=20.0, **options), screened).phases
+    assert (table.reads, first.reads) == (("original",), ("redacted",))
+    assert set(slots_of(make_plan(run.config, screened), table, screened).values) == set(MAILS)
+    certificate = certify(run.folder)
+    assert verify(run.folder / "certificate.json") == []
+    detected = certificate.statements()[0]
+    events = {table.event: 1, second.event: second.steps}
+    assert detected.status == "proved"
+    assert detected.epsilon == pytest.approx(compose(events, "substitution").epsilon(1e-3), rel=1e-6)
+    assert any("table of values" in each.text for each in detected.assumptions)
+
+
+def test_redacted_text_with_a_table_costs_a_detected_secret_what_the_table_does(tmp_path: Path) -> None:
+    plain = certify(train(config("redacted", treat="mask"), tmp_path / "plain", screened=corpus()).folder)
+    run = train(config("redacted", treat="mask", fill="learned", values=TABLE), tmp_path / "run", screened=corpus())
+    certificate = certify(run.folder)
+    assert verify(run.folder / "certificate.json") == []
+    (event,) = [e for e in make_plan(run.config, corpus()).events() if isinstance(e, ThresholdedCounts)]
+    assert plain.statements()[0].epsilon == 0
+    assert certificate.statements()[0].epsilon == pytest.approx(
+        compose({event: 1}, "substitution").epsilon(1e-3), rel=1e-6
+    )
+    assert not certificate.statements()[1].finite  # what the policy misses is read as it is, table or none
+    with pytest.raises(UsageError, match="treat = remove leaves none"):
+        make_plan(config("redacted", treat="remove", fill="learned"), corpus())
+
+
+def test_what_a_policy_misses_is_in_no_table_of_redacted_text() -> None:
+    """Its slots are those of redacted masks, so a secret that stands in redacted text is counted nowhere."""
+    documents = [Document(f"e{i}", f"mail {MAILS[0]} or call Zed{i}") for i in range(20)]
+    screened = corpus(documents)
+    plan = make_plan(config("redacted", treat="mask", fill="learned", values=TABLE), screened)
+    slots = slots_of(plan, plan.phases[0], screened)
+    assert slots.values == (MAILS[0],)
+
+
+def test_jft_on_skeletons_says_of_detected_secrets_too_what_skeletons_rest_on(tmp_path: Path) -> None:
+    """A detected secret has the same redacted text in both worlds; that its record has the same skeleton is another matter,
+    and was left out of the statement, which called itself proved."""
+    for start, status in (("redacted", "proved"), ("skeletons", "conditional")):
+        run = train(config("jft", start=start), tmp_path / start, screened=corpus())
+        detected = certify(run.folder).statements()[0]
+        assert "that the policy detects" in detected.unit
+        assert detected.status == status
+        assert any("skeleton is the same" in each.text for each in detected.assumptions) == (start == "skeletons")
+
+
+def test_marked_targets_are_the_tokens_of_what_is_still_marked_and_equal_texts_have_the_same() -> None:
+    screened = corpus([*DOCUMENTS, Document("copy", DOCUMENTS[0].text)])
+    plan = make_plan(config("crt", private={"steps": 2, "batch": 4, "targets": "marked"}), screened)
+    phase = plan.phases[-1]
+    tokens = encoded(byte_tokenizer(), plan, phase, screened, 512)
+    texts = screened.texts("private")
+    for i, (text, spans) in enumerate(zip(texts, suspects_of(phase, screened), strict=True)):
+        scored = tokens.targets(i, -1)
+        if text == MASK:
+            assert not scored.any()
+            continue
+        assert "".join(text[a:b] for a, b in spans) in ("Monday", "Friday")
+        shown = bytes(tokens[i][scored].astype(np.uint8).tolist()) if scored.any() else b""
+        assert len(shown) == 6  # one byte a token
+    everything = make_plan(config("crt"), screened)
+    assert encoded(byte_tokenizer(), everything, everything.phases[-1], screened, 512).scored is None
+    bare = corpus(keep_originals=False)
+    with pytest.raises(DataError, match="keep_originals"):
+        encoded(byte_tokenizer(), plan, phase, bare, 512)
+
+
+@pytest.mark.parametrize("kept", [0.0, 0.25, 1.0])
+def test_weights_are_kept_near_the_first_ones_where_the_phase_ends(tmp_path: Path, kept: float) -> None:
+    """A run without later phases ends at (1 − α)·θ₀ + α·θ of the same run that keeps nothing, also after a stop."""
+    plain = train(config("redacted", treat="mask", kept=1.0), tmp_path / "plain", screened=corpus()).model()[0]
+    run = train(config("redacted", treat="mask", kept=kept), tmp_path / "run", screened=corpus())
+    first = initial_model(make_plan(run.config, corpus()), byte_tokenizer())
+    model = run.model()[0]
+    for (name, begun), trained, found in zip(
+        first.named_parameters(), plain.parameters(), model.parameters(), strict=True
+    ):
+        expected = (1 - kept) * begun + kept * trained
+        torch.testing.assert_close(found, expected, msg=name)
+
+
+def test_weights_are_kept_in_every_round_and_after_noised_steps(tmp_path: Path) -> None:
+    options: dict[str, Any] = {
+        "schedule": "alternate",
+        "public": {"epochs": 2, "batch_size": 6, "kept": 0.0},
+        "private": {"steps": 4, "batch": 4, "kept": 0.0},
+    }
+    run = train(config("crt", **options), tmp_path / "run", screened=corpus())
+    first = initial_model(make_plan(run.config, corpus()), byte_tokenizer())
+    for begun, found in zip(first.parameters(), run.model()[0].parameters(), strict=True):
+        assert torch.equal(begun, found)
