@@ -47,7 +47,7 @@ class Config(Strict):
     """public: the noiseless phase; private: the noised one. ``steps`` and ``epochs`` count the whole run. fill: what the
     noiseless phase reads where a skeleton has a mask: nothing else, or tokens of the model as it was at the start
     (public-model) or as it is (self), or values of a table that is released once with noise (learned); fill_loss: whether
-    it learns what a model made up; with learned, whether the public model fills the masks that the table has no value for."""
+    it learns what a model made up; with learned, whether the public model fills masks that the table has no value for."""
 
     fill: Literal["none", "public-model", "self", "learned"] = "none"
     fill_loss: bool = False

@@ -13,7 +13,7 @@ from typing import Any
 
 from taciturn.privacy.guarantees.guarantee import to_number
 from taciturn.reporting.finished_run import RunView
-from taciturn.reporting.sections import attacks, flow, protected, provenance, recall, signoff, summary
+from taciturn.reporting.sections import attacks, flow, protected, provenance, recall, signoff, summary, values
 from taciturn.reporting.sections.costs import budget
 
 POINTS = 400
@@ -68,6 +68,7 @@ def collect(runs: Sequence[RunView], recalls: Sequence[Mapping[str, Any]] = ()) 
         "against": attacks.against(labelled),
         "attacks": attacks.arrays(labelled),
         "corpora": flow.corpora(labelled),
+        "tables": values.tables(labelled),
         "recall": recall.tables(labelled, recalls),
         "settings": [provenance.settings(run, name) for name, run in labelled],
         "environment": provenance.environment(labelled),

@@ -17,9 +17,11 @@ from taciturn.auditing import finding as findings_file
 from taciturn.auditing.finding import Finding
 from taciturn.errors import DataError
 from taciturn.privacy.accounting.events import Event
+from taciturn.privacy.certificates.exported_model import VALUES
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.reporting.run_files import json_lines, json_object, plan_of
+from taciturn.training.values.table import Table
 
 Json = Mapping[str, Any]
 
@@ -31,6 +33,7 @@ class RunView:
     events: how often each event stands in the ledger. metrics: rows of ``metrics.jsonl`` in order (``kind`` is "step" or
     "eval"). certificate, findings: None when the run was not certified, not audited. model: config.json of the model.
     screened: counts of the screened corpus, where the run's own folder says where it lies and it is still that corpus.
+    values: the table of common values that the run released, None where it released none.
     """
 
     name: str
@@ -43,6 +46,7 @@ class RunView:
     findings: tuple[Finding, ...] | None
     model: Json = field(default_factory=dict)
     screened: Json | None = None
+    values: Table | None = None
 
     @staticmethod
     def load(folder: str | Path) -> RunView:
@@ -66,6 +70,7 @@ class RunView:
             findings=tuple(findings_file.load(audit)) if audit.exists() else None,
             model=json_object(folder / "model" / "config.json") or {},
             screened=_screened(folder / "run.toml", evidence.get("counts") or {}),
+            values=Table.from_bytes((folder / VALUES).read_bytes()) if (folder / VALUES).exists() else None,
         )
 
     def rows(self, kind: str) -> list[Json]:
