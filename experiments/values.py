@@ -1,0 +1,215 @@
+"""Learned values: CRT whose masks are filled from a table of common values, beside skeletons alone and redacted text.
+
+    python experiments/values.py run multiwoz --data DATA --model GPT2 --work WORK
+    python experiments/values.py table --work WORK
+
+Ten canaries are planted 20 times each; π misses a tenth of what it finds; π_c is `conservative`. Every private row has the
+same total ε by substitution. Perplexity is that of untouched held-out turns outside annotated secrets, where the noiseless
+phase ends (`first`) and at the end; `marked` is that of the tokens among them that π_c marks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import random
+import re
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+import torch
+from common import Row, Work, spread
+from scipy.stats import ttest_1samp
+
+import taciturn as tt
+from taciturn.auditing.canaries.templates import Planted, Template, draw, plant
+from taciturn.data.loaders import load
+from taciturn.models.held_out import utility
+from taciturn.privacy.guarantees.evidence import ALLOWED
+from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus
+from taciturn.text.document import Document, Record
+from taciturn.text.readers import Corpus, read
+from taciturn.text.segment import split
+from taciturn.text.spans import Span, merge
+
+DELTA = 8e-5
+SETS: dict[str, tuple[tuple[tuple[str, str], ...], tuple[str, str], str]] = {
+    "multiwoz": ((("multiwoz21", "test"), ("sgd", "dev")), ("multiwoz22", "valid"), "multiwoz"),
+    "abcd": ((("abcd", "valid"),), ("abcd", "test"), "spacy:low-entity"),
+    "multidogo": ((("multidogo", "train"),), ("multidogo", "valid"), "spacy:low-entity"),
+}
+"""Training dialogues, held-out ones, and π."""
+CANARIES = Planted(Template("My ID is: {}"), tuple(draw(Template("My ID is: {}"), 10, 7)), 20)
+TEST = 600
+ROWS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
+    "redacted": ("redacted", {}, {}),
+    "skeletons": ("crt", {}, {}),
+    "table": ("crt", {"fill": "learned"}, {}),
+    "table, kept": ("crt", {"fill": "learned"}, {"kept": 0.8}),
+    "table, kept, marked": ("crt", {"fill": "learned"}, {"kept": 0.8, "targets": "marked"}),
+}
+"""Mechanism, its options, and what else the steps have."""
+
+
+def screened(options: argparse.Namespace) -> ScreenedCorpus:
+    """The training dialogues with canaries, through both policies; kept."""
+    folder = options.work / "screened" / f"values-{options.set}-{options.stride}"
+    if not (folder / MANIFEST).exists():
+        sources, _, pi = SETS[options.set]
+        parts = [list(source(name, part, options.data))[:: options.stride] for name, part in sources]
+        together = [document for documents in parts for document in documents]
+        documents = plant(together, CANARIES.template, CANARIES.secrets, CANARIES.copies, 7)
+        wide = tt.policy("conservative")
+        tt.screen(Corpus.from_documents(documents), tt.policy(pi), wide, unit="turn", miss_rate=0.1, out=folder)
+    return tt.load_screened(folder)
+
+
+def source(name: str, part: str, data: Path) -> Iterable[Document]:
+    """The dialogues of a set; those of Schema-Guided Dialogue have no loader of their own."""
+    if name == "sgd":
+        return read(data / "sgd" / f"{part}.jsonl.gz", gold="secret").documents()
+    return load(name, data, part).corpus.documents()
+
+
+def tested(options: argparse.Namespace) -> tuple[list[Record], list[Record]]:
+    """Held-out turns; and the same with what π_c does not mark counted as secret, so that the rest is what it marks."""
+    name, part = SETS[options.set][1]
+    turns = [record for document in source(name, part, options.data) for record in split(document, "turn")]
+    chosen = random.Random(0).sample(turns, TEST)
+    marks = tt.policy("conservative").find([record.body for record in chosen])
+    return chosen, [_all_but(record, found.spans) for record, found in zip(chosen, marks, strict=True)]
+
+
+def _all_but(record: Record, spans: tuple[Span, ...]) -> Record:
+    """The record with every word outside ``spans`` as a secret of its own: a token begins with the blank before its word."""
+    inside = merge(spans)
+    words = (match.span() for match in re.finditer(r"\S+", record.body))
+    others = [Span(a, b) for a, b in words if not any(start < b and a < end for start, end in inside)]
+    return Record(record.id, record.document_id, 0, len(record.body), record.body, gold=(*record.gold, *others))
+
+
+def run(options: argparse.Namespace) -> None:
+    """Every cell of a set."""
+    work = Work(options.work, "values.jsonl")
+    torch.set_num_threads(options.threads)
+    corpus, (test, marked) = screened(options), tested(options)
+    for seed in options.seeds:
+        for name in options.rows:
+            with work.cell(
+                set=options.set, stride=options.stride, row=name, epsilon=options.epsilon, seed=seed
+            ) as cell:
+                if cell is not None:
+                    cell |= measured(options, corpus, test, marked, name, seed)
+
+
+def measured(
+    options: argparse.Namespace, corpus: ScreenedCorpus, test: list[Record], marked: list[Record], name: str, seed: int
+) -> Row:
+    """Train, certify, measure, attack."""
+    mechanism, chosen, steps = ROWS[name]
+    optimiser = {"lr": 1e-3, "schedule": "cosine", "warmup": 0.05, "max_grad_norm": 1.0}
+    public = {"epochs": options.epochs, "batch_size": 32, "optimiser": optimiser}
+    settings: dict[str, Any] = public
+    if mechanism == "crt":
+        private = {"steps": options.steps, "batch": options.batch, "optimiser": {"lr": 5e-4}, **steps}
+        settings = {**chosen, "public": {**public, "kept": steps.get("kept", 1.0)}, "private": private}
+    planned = tt.plan(
+        mechanism,
+        corpus,
+        {"name": str(options.model), "max_length": 128},
+        epsilon=options.epsilon if mechanism == "crt" else None,
+        delta=DELTA,
+        seeds={"model": seed, "data": seed},
+        train={"evaluations": 1, "checkpoint_steps": 10**6, "checkpoint_minutes": 1e6},
+        allow=sorted(ALLOWED),
+        **settings,
+    )
+    scores: dict[str, float] = {}
+
+    def notify(progress: Any) -> None:
+        if progress.utility is not None:
+            scores[progress.step.phase.name] = progress.utility.perplexity_outside
+
+    out, began = options.work / "runs" / f"values-{time.time_ns()}", time.process_time()
+    trained = tt.train(planned, out, valid=test, notify=notify)
+    seconds = time.process_time() - began
+    certificate = trained.certify()
+    found = tt.audit(
+        trained, ["exposure"], canaries=CANARIES, copies=None if mechanism == "redacted" else 1, seed=seed
+    )[0]
+    model, tokenizer = trained.model()
+    whole, inside = utility(model, tokenizer, test), utility(model, tokenizer, marked)
+    row: Row = {
+        "outside": whole.perplexity_outside,
+        "all": whole.perplexity,
+        "marked": inside.perplexity_outside,
+        "first": scores.get("public", whole.perplexity_outside),
+        "spent": certificate.model_dump()["spent"]["epsilon"],
+        "exposure": found.score,
+        "exposure_null": found.null.get("p95"),
+        "cpu": round(seconds),
+    }
+    shutil.rmtree(out)
+    return row
+
+
+def show(work: Work) -> str:
+    """A line for each row: perplexities, and the ratio to redacted text of the same seeds with its spread."""
+    rows = work.rows()
+    heads = "set | stride | ε | row | first | outside | ratio | marked | all | exposure (null) | runs"
+    lines = [f"| {heads} |", "|---|---:|---|---|" + "---:|" * 7]
+    for key in dict.fromkeys((r["set"], r["stride"], r["epsilon"], r["row"]) for r in rows):
+        group = [r for r in rows if (r["set"], r["stride"], r["epsilon"], r["row"]) == key]
+        plain = {r["seed"]: r["outside"] for r in rows if (r["set"], r["stride"], r["row"]) == (*key[:2], "redacted")}
+        ratios = [r["outside"] / plain[r["seed"]] for r in group if r["seed"] in plain]
+        cells = [spread([r[name] for r in group]) for name in ("first", "outside")]
+        cells += [
+            spread(ratios, 3) if ratios else "–",
+            *(spread([r[name] for r in group]) for name in ("marked", "all")),
+        ]
+        highest = max(group, key=lambda r: r["exposure"])
+        cells.append(f"{highest['exposure']:.2f} ({highest['exposure_null']:.2f})")
+        lines.append("| " + " | ".join([*map(str, key), *cells, str(len(group))]) + " |")
+    pairs = [verdict(rows, name, stride) for name, stride in sorted({(r["set"], r["stride"]) for r in rows})]
+    return "\n".join([*lines, "", *pairs])
+
+
+def verdict(rows: list[Row], name: str, stride: int, one: str = "table, kept", other: str = "skeletons") -> str:
+    """Whether the table predicts better than skeletons: said only where a paired t-test of log perplexities has p < .05."""
+    by = {(r["row"], r["seed"]): math.log(r["outside"]) for r in rows if (r["set"], r["stride"]) == (name, stride)}
+    seeds = sorted({seed for _, seed in by})
+    gains = [by[one, seed] - by[other, seed] for seed in seeds if (one, seed) in by and (other, seed) in by]
+    if len(gains) < 3:
+        return f"{name}: {len(gains)} pairs of runs decide nothing"
+    p = float(ttest_1samp(gains, 0.0).pvalue)
+    error = stdev(gains) / math.sqrt(len(gains))
+    shown = "a difference" if p < 0.05 else "no difference shown"
+    found = f"{100 * math.expm1(mean(gains)):+.1f} % perplexity (standard error {100 * error:.1f}, p = {p:.2g})"
+    return f"{name}, {one} beside {other}: {found}: {shown}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("do", choices=("run", "table"))
+    parser.add_argument("set", nargs="?", choices=SETS, default="multiwoz")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
+    parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
+    parser.add_argument("--epsilon", type=float, default=3.0)
+    parser.add_argument("--stride", type=int, default=1, help="train on every so many dialogues")
+    parser.add_argument("--epochs", type=int, default=1)
+    parser.add_argument("--steps", type=int, default=150)
+    parser.add_argument("--batch", type=int, default=256)
+    parser.add_argument("--threads", type=int, default=2)
+    options = parser.parse_args()
+    print(show(Work(options.work, "values.jsonl"))) if options.do == "table" else run(options)
+
+
+if __name__ == "__main__":
+    main()
