@@ -12,12 +12,13 @@ import torch
 from every_mechanism import config
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.certify import certify
+from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.corpus import encoded, suspects_of
 from taciturn.mechanisms.materials import initial_model
 from taciturn.mechanisms.planning import make_plan
-from taciturn.mechanisms.registry import verify
+from taciturn.mechanisms.registry import mechanism, verify
 from taciturn.mechanisms.run import train
-from taciturn.mechanisms.values import slots_of
+from taciturn.mechanisms.values import filler_of, public_values, slots_of
 from taciturn.models.tokens import byte_tokenizer
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import ThresholdedCounts
@@ -25,7 +26,10 @@ from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
 from taciturn.text.document import MASK, Document
-from taciturn.text.readers import Corpus
+from taciturn.text.readers import Corpus, read
+from taciturn.training.phase_terms import Counts
+from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.updates.counts import noised
 
 TABLE = {"mu": 4.0, "protect_copies": 1}
 MAILS = ("ann@x.org", "bob@y.com", "cyd@z.net")
@@ -135,3 +139,36 @@ def test_weights_are_kept_in_every_round_and_after_noised_steps(tmp_path: Path) 
     first = initial_model(make_plan(run.config, corpus()), byte_tokenizer())
     for begun, found in zip(first.parameters(), run.model()[0].parameters(), strict=True):
         assert torch.equal(begun, found)
+
+
+def test_shapes_are_made_of_public_values_where_a_file_names_some(tmp_path: Path) -> None:
+    """They go into masks like made-up names: no text is unmasked for them, and a file of the corpus itself is refused."""
+    places = tmp_path / "places.txt"
+    places.write_text("\ufeffAcorn Hotel\r\nElm Hotel\n\nhotel\n", encoding="utf-8")
+    names = ("Zed", "Quill", "Ruby", "Otto")
+    own = [f"{names[i % 4]}{chr(97 + i % 26)}{chr(97 + i // 26)}" for i in range(60)]
+    documents = [Document(f"d{i}", f"we like the {name} Hotel very much") for i, name in enumerate(own)]
+    screened = corpus(documents)
+    options: dict[str, Any] = {"fill": "learned", "values": {**TABLE, "public": [str(places)]}}
+    plan = make_plan(config("crt", epsilon=20.0, **options), screened)
+    filled = next(phase for phase in plan.phases if phase.fill is not None)
+    other = make_plan(config("crt", epsilon=20.0, fill="learned", values=TABLE), screened)
+    assert plan.key != other.key  # which public values there were is part of the plan
+    known = public_values(parse(mechanism("crt").Config, options, "options"), screened)
+    assert known == ("Acorn Hotel", "Elm Hotel", "hotel")
+    rule = next(phase.rule for phase in plan.phases if not phase.moves)
+    assert isinstance(rule, Counts)
+    table = noised(slots_of(plan, plan.phases[0], screened), rule, SecretSource(1), 0)
+    assert table.shapes == ("X Hotel",)
+    filler = filler_of(byte_tokenizer(), plan, filled, screened, 512, known)
+    rows = np.flatnonzero([MASK in text for text in filler.texts])
+    written = filler.written(table, None, rows, (0,), 1)
+    made = {word for text in written for word in ("Acorn Hotel", "Elm Hotel") if word in text}
+    assert made == {"Acorn Hotel", "Elm Hotel"}
+    assert not any(name in text for text in written for name in names)
+    corpus_file = tmp_path / "mail.txt"
+    corpus_file.write_text("\n".join(document.text for document in documents))
+    screened = screen(read(str(corpus_file), format="lines"), policy("email"), policy("conservative"))
+    options["values"]["public"] = [str(corpus_file)]
+    with pytest.raises(UsageError, match="so it is private"):
+        public_values(parse(mechanism("crt").Config, options, "options"), screened)

@@ -11,7 +11,7 @@ from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.corpus import encoded, held_out, task_of, without_targets
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.mechanisms.values import filler_of, slots_of
+from taciturn.mechanisms.values import filler_of, public_values, slots_of
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import Record
 from taciturn.training.plan import Plan
@@ -56,9 +56,12 @@ def gather(
     for phase in trained:  # before a step is paid for
         if said := without_targets(phase, screened, data[phase.name], mask_id(tokenizer)):
             logger.warning(said)
+    module = mechanism(config.mechanism)
+    chosen = parse(module.Config, config.options, f"options of {config.mechanism}")
     counted = {phase.name: slots_of(plan, phase, screened) for phase in plan.phases if not phase.moves}
+    known = public_values(chosen, screened)
     fillers = {
-        phase.name: filler_of(tokenizer, plan, phase, screened, limit)
+        phase.name: filler_of(tokenizer, plan, phase, screened, limit, known)
         for phase in trained
         if phase.fill is not None and phase.fill.table is not None
     }
@@ -70,8 +73,6 @@ def gather(
             )
     if valid is None:
         valid = held_out(config.train, screened.manifest.unit)
-    module = mechanism(config.mechanism)
-    chosen = parse(module.Config, config.options, f"options of {config.mechanism}")
     units = module.units(screened, chosen) if hasattr(module, "units") else {}
     how = config.train
     options = Options(

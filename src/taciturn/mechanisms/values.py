@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field
 
-from taciturn.mechanisms.config import PublicSteps, Strict
+from taciturn.errors import UsageError
+from taciturn.mechanisms.config import PublicSteps, Strict, existing
 from taciturn.mechanisms.corpus import labels_of, task_of, texts_of
 from taciturn.mechanisms.refusals import DEFAULT_DELTA
 from taciturn.privacy.accounting.escape import threshold
 from taciturn.privacy.accounting.events import Part
 from taciturn.screening.corpus.screened import ScreenedCorpus
+from taciturn.text.readers import read
 from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import Counts, Fill
 from taciturn.training.plan import Plan, Target
@@ -33,13 +37,16 @@ class ValueTable(Strict):
     """mu: μ of the table alone, a Gaussian mechanism for one record that becomes another with the same skeleton.
     protect_copies: a value that only so many records hold is shown with a chance of at most ``delta``, an eighth of the
     target's by default. record_weight: how many values of a record count in full; of more each counts less. candidates:
-    values of the table that the public model chooses from, for each mask; 1 asks no model, and costs no time."""
+    values of the table that the public model chooses from, for each mask; 1 asks no model, and costs no time. public: files
+    of public values, one a line (a catalogue, places), of which shapes are made instead of built-in names: none that was
+    made from the corpus. It unmasks nothing, and what stands in it is protected like all else."""
 
     mu: float = Field(0.5, gt=0)
     protect_copies: int = Field(10, ge=1, le=1000)
     delta: float | None = Field(None, gt=0, lt=1)
     record_weight: float = Field(2.0, ge=1, le=1000)
     candidates: int = Field(1, ge=1, le=64)
+    public: tuple[Path, ...] = ()
 
     def phase(self, records: int, target: Target, reads: Part = "private") -> Phase:
         """The release, over all records of ``reads``."""
@@ -50,7 +57,13 @@ class ValueTable(Strict):
 
     def fill(self, loss: bool) -> Fill:
         """What puts the table into masks. loss: whether the public model fills the others, as targets; else they stay."""
-        return Fill("initial", loss, longest=3 if loss else 0, table=PHASE, candidates=self.candidates)
+        digest = hashlib.blake2b(repr(known).encode(), digest_size=16).hexdigest() if (known := self.known()) else None
+        return Fill("initial", loss, longest=3 if loss else 0, table=PHASE, candidates=self.candidates, known=digest)
+
+    def known(self) -> tuple[str, ...]:
+        """The public values, in the order of the files."""
+        lines = [existing(path, "file of public values").read_text("utf-8-sig").splitlines() for path in self.public]
+        return tuple(line.strip() for each in lines for line in each if line.strip())
 
 
 class FilledSteps(PublicSteps):
@@ -67,6 +80,19 @@ class FilledSteps(PublicSteps):
 
     def fills(self) -> Fill | None:
         return self.values.fill(self.fill_loss) if self.fill == "learned" else None
+
+
+def public_values(options: Any, screened: ScreenedCorpus) -> tuple[str, ...]:
+    """The public values that a mechanism's options name. Raises UsageError where a file of them is one of those that the
+    corpus was screened from: what is made from private text is not public."""
+    steps = options if hasattr(options, "values") else getattr(options, "redacted", None)
+    if not isinstance(table := getattr(steps, "values", None), ValueTable) or not table.public:
+        return ()
+    own = {each.digest for each in screened.manifest.inputs}
+    for name, digest in read(*map(str, table.public), format="lines").digests().items():
+        if digest in own:
+            raise UsageError(f"values.public: the corpus was screened from {name}, so it is private; name public text")
+    return table.known()
 
 
 def slots_of(plan: Plan, phase: Phase, screened: ScreenedCorpus) -> Slots:
@@ -87,14 +113,17 @@ def slots_of(plan: Plan, phase: Phase, screened: ScreenedCorpus) -> Slots:
     return Slots.of(pairs, Contexts.of(text for text in masked if text is not None))
 
 
-def filler_of(tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, limit: int) -> Filler:
-    """What fills the masks of a phase."""
+def filler_of(
+    tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, limit: int, known: Sequence[str] = ()
+) -> Filler:
+    """What fills the masks of a phase. known: public values that shapes are made of."""
     from taciturn.models.tasks import encode_task
     from taciturn.training.values.fill import Filler
+    from taciturn.training.values.shapes import by_shape
 
     labels = labels_of(phase, screened)
 
     def encode(rows: Sequence[int], texts: Sequence[str]) -> Any:
         return encode_task(tokenizer, texts, limit, labels=[labels[row] for row in rows], **task_of(plan))
 
-    return Filler(texts_of(phase, screened), encode, tokenizer)
+    return Filler(texts_of(phase, screened), encode, tokenizer, by_shape(known))

@@ -228,7 +228,8 @@ class Fill:
     text with its masks and the model (docs/guarantees.md, "Filled skeletons").
 
     table: the phase whose table of values fills masks first, with the best of ``candidates`` in the eyes of that model;
-    these tokens are targets like all others. With ``longest`` 0 the other masks stay.
+    these tokens are targets like all others. With ``longest`` 0 the other masks stay. known: a digest of the public values
+    that shapes are made of, None for built-in lists.
     """
 
     source: Literal["initial", "self"]
@@ -236,6 +237,7 @@ class Fill:
     longest: int = 3
     table: str | None = None
     candidates: int = 1
+    known: str | None = None
 
     @property
     def asks(self) -> bool:

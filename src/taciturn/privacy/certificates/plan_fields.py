@@ -40,7 +40,7 @@ PARTS = {
         "name", "lr", "weight_decay", "momentum", "nesterov", "betas", "eps", "schedule", "schedule_options", "warmup",
         "max_grad_norm",
     },
-    "fill": {"source", "loss", "longest", "table", "candidates"},
+    "fill": {"source", "loss", "longest", "table", "candidates", "known"},
     "rows": {"records", "digest"},
     "model": {
         "name", "tokenizer", "max_length", "options", "task", "labels", "lora", "frozen", "dtype",

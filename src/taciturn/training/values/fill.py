@@ -7,7 +7,7 @@ What comes out is a random function of the skeletons, of a released table, of a 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -20,6 +20,7 @@ from taciturn.models.tokens import Tokens, encode_all, end_id, start_id
 from taciturn.text.chat import CLOSE, OPEN
 from taciturn.text.document import MASK
 from taciturn.training.fill import logits_at, only_reading
+from taciturn.training.values.shapes import Known
 from taciturn.training.values.table import Table
 
 Ints = NDArray[np.int64]
@@ -34,11 +35,12 @@ AT_A_TIME = 8192  # padded tokens of a pass
 @dataclass(frozen=True, slots=True)
 class Filler:
     """texts: the records of a phase. encode: records (their numbers, and their texts once filled) as tokens. tokenizer: of
-    the model that judges."""
+    the model that judges. known: public values that shapes are made of."""
 
     texts: Sequence[str]
     encode: Callable[[Sequence[int], Sequence[str]], Tokens]
     tokenizer: Any
+    known: Known = field(default_factory=dict)
 
     def filled(self, table: Table, model: Any, rows: Ints, seed: tuple[int, ...], candidates: int) -> Tokens:
         """The records ``rows``, in that order; the share of their masks that the table explains in a context is filled, the
@@ -59,7 +61,7 @@ class Filler:
                     continue
                 if coins[i].random() < table.drawn.filled[classes[i][k]]:
                     asked.append(i)
-                    drawn.append(table.draw(classes[i][k], candidates, coins[i]))
+                    drawn.append(table.draw(classes[i][k], candidates, coins[i], self.known))
                 else:
                     written[i] += MASK + part[k + 1]
             judged = self._judged(model, [written[i] for i in asked], drawn, [parts[i][k + 1] for i in asked])

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from taciturn.errors import DataError
 from taciturn.training.values.contexts import Context, Contexts
-from taciturn.training.values.shapes import made, shape
+from taciturn.training.values.shapes import NOTHING, Known, made, shape
 from taciturn.training.values.slots import TAILS
 
 FORMAT = "taciturn-values/1"
@@ -42,14 +42,14 @@ class Table:
     def __post_init__(self) -> None:
         object.__setattr__(self, "drawn", _drawn(self))
 
-    def draw(self, context: int, count: int, random: np.random.Generator) -> list[str]:
-        """``count`` values for a mask in a context, each with what follows it."""
+    def draw(self, context: int, count: int, random: np.random.Generator, known: Known = NOTHING) -> list[str]:
+        """``count`` values for a mask in a context, each with what follows it. known: of what shapes are made."""
         keys = np.searchsorted(self.drawn.keys[context], random.random(count), side="right")
         ends = np.searchsorted(self.drawn.tails[context], random.random(count), side="right")
-        return [self._named(int(key), random) + TAILS[int(end)] for key, end in zip(keys, ends, strict=True)]
+        return [self._named(int(key), random, known) + TAILS[int(end)] for key, end in zip(keys, ends, strict=True)]
 
-    def _named(self, key: int, random: np.random.Generator) -> str:
-        return self.values[key] if key < len(self.values) else made(self.shapes[key - len(self.values)], random)
+    def _named(self, key: int, random: np.random.Generator, known: Known) -> str:
+        return self.values[key] if key < len(self.values) else made(self.shapes[key - len(self.values)], random, known)
 
     @property
     def coverage(self) -> float:
