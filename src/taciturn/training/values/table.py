@@ -121,15 +121,21 @@ def _drawn(table: Table) -> Drawn:
     others = np.maximum(table.shape_counts - np.array([covered[form] for form in table.shapes]), 0.0)
     everywhere = np.concatenate([np.maximum(table.value_counts, 0.0), others])
     rest = np.maximum(table.in_context[:, -1], 0.0)
-    clear = np.where(table.in_context[:, :-1] > CLEAR * table.stds[2], table.in_context[:, :-1], 0.0)
+    clear, weights = _blended(table.in_context[:, :-1], everywhere, table.stds[2])
     total = float(everywhere.sum())
     coverage = total / max(total + float(rest.sum()), 1e-12)
-    weights = clear + SPREAD * everywhere / max(total, 1e-12)
     explained = clear.sum(1) / np.maximum(clear.sum(1) + rest, 1e-12)
     size = clear.sum(1) + rest
     average = float((explained * size).sum() / max(float(size.sum()), 1e-12))
     missing = min(max((coverage - average) / max(1 - average, 1e-12), 0.0), 1.0)
-    tails = np.maximum(table.tails, 0.0) + 1e-9
+    _, tails = _blended(table.tails, np.maximum(table.tails.sum(0), 0.0) + 1e-9, table.stds[3])
     keys = np.cumsum(weights, 1) / np.maximum(weights.sum(1, keepdims=True), 1e-12)
     filled = explained + (1 - explained) * missing if total else np.zeros(len(rest))
     return Drawn(keys, np.cumsum(tails, 1) / tails.sum(1, keepdims=True), filled, coverage if total else 0.0)
+
+
+def _blended(counts: Floats, everywhere: Floats, std: float) -> tuple[Floats, Floats]:
+    """Of counts in each context [C, K]: those that stand out of noise of deviation ``std``; and beside these the counts
+    of all contexts together [K], as worth ``SPREAD`` records, so that a context of which nothing is known is like all."""
+    clear = np.where(counts > CLEAR * std, counts, 0.0)
+    return clear, clear + SPREAD * everywhere / max(float(everywhere.sum()), 1e-12)
