@@ -109,8 +109,10 @@ def slots_of(plan: Plan, phase: Phase, screened: ScreenedCorpus) -> Slots:
     else:
         full = screened.table["redacted"].to_pylist()
         counted = [part == "private" for part in screened.table["part"].to_pylist()]
-    pairs = [(text, sk) for text, sk, here in zip(full, masked, counted, strict=True) if here]
-    return Slots.of(pairs, Contexts.of(text for text in masked if text is not None))
+    users = screened.table["user"].to_pylist()
+    rows = [row for *row, here in zip(full, masked, users, counted, strict=True) if here]
+    pairs, owners = [(text, sk) for text, sk, _ in rows], [user for *_, user in rows]
+    return Slots.of(pairs, Contexts.of(text for text in masked if text is not None), owners)
 
 
 def filler_of(

@@ -1,7 +1,8 @@
 """How much of what stands behind masks: a record's weights in four tables, added up (docs/guarantees.md §3.7, Lemma 3).
 
 A record with n slots adds min(1, √(m₀/n)) once to each thing that it has, so a vector of norm at most √m₀ in each table; n
-is a function of its skeleton, and so is the class of a slot. The tables of values and shapes have keys that nobody knows
+is a function of its skeleton, and so is the class of a slot. Of the records of one user the largest weight counts: what one
+person writes in every mail is no common value. The tables of values and shapes have keys that nobody knows
 beforehand; those of contexts and tails have all pairs of a class and a key that is known by then.
 """
 
@@ -26,8 +27,8 @@ def weights(slots: Slots, record_weight: float) -> Floats:
 def opened(slots: Slots, weight: Floats) -> tuple[Floats, Floats]:
     """Of each value and of each shape the weight of the records that have it."""
     return (
-        _counted(slots.record, slots.value, len(slots.values), weight),
-        _counted(slots.record, slots.shape, len(slots.shapes), weight),
+        _counted(slots, slots.value, len(slots.values), weight),
+        _counted(slots, slots.shape, len(slots.shapes), weight),
     )
 
 
@@ -39,16 +40,18 @@ def closed(slots: Slots, weight: Floats, values: Sequence[int], shapes: Sequence
     key = slots.context * width + _keys(slots, values, shapes)
     tail = np.where(slots.tail == NONE, NONE, slots.context * len(TAILS) + slots.tail)
     return (
-        _counted(slots.record, key, size * width, weight).reshape(size, width),
-        _counted(slots.record, tail, size * len(TAILS), weight).reshape(size, len(TAILS)),
+        _counted(slots, key, size * width, weight).reshape(size, width),
+        _counted(slots, tail, size * len(TAILS), weight).reshape(size, len(TAILS)),
     )
 
 
-def _counted(record: Ints, key: Ints, keys: int, weight: Floats) -> Floats:
-    """Of each key, the weight of the records that have it, each once [keys]."""
+def _counted(slots: Slots, key: Ints, keys: int, weight: Floats) -> Floats:
+    """Of each key, the largest weight of a record that has it, of each user, added up [keys]."""
     there = key != NONE
-    pairs = np.unique(record[there] * keys + key[there])
-    return np.bincount(pairs % max(keys, 1), weight[pairs // max(keys, 1)], minlength=keys).astype(np.float64)
+    record = slots.record[there]
+    pairs, first = slots.owner[record] * keys + key[there], np.argsort(-weight[record], kind="stable")
+    once, at = np.unique(pairs[first], return_index=True)  # the first of equal ones is the heaviest
+    return np.bincount(once % max(keys, 1), weight[record[first[at]]], minlength=keys).astype(np.float64)
 
 
 def _keys(slots: Slots, values: Sequence[int], shapes: Sequence[int]) -> Ints:

@@ -10,6 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,7 +66,8 @@ def parted(value: str) -> tuple[str, int]:
 @dataclass(frozen=True, slots=True)
 class Slots:
     """The masks of the records of a phase. counted: of each record, whether it is: of equal pairs one is [N]. masks: of
-    each counted record, how many of its masks count, at most ``MOST`` [R].
+    each counted record, how many of its masks count, at most ``MOST``; owner: the number of its user, one of its own where
+    it has none [R].
 
     Of each such mask [S]: record (its number among the counted), context (in ``contexts``), value and shape (numbers of
     strings in ``values`` and ``shapes``, NONE without one), tail (in ``TAILS``, NONE without a value).
@@ -74,6 +76,7 @@ class Slots:
     contexts: Contexts
     counted: NDArray[np.bool_]
     masks: Ints
+    owner: Ints
     record: Ints
     context: Ints
     value: Ints
@@ -83,18 +86,23 @@ class Slots:
     shapes: tuple[str, ...]
 
     @staticmethod
-    def of(pairs: Iterable[tuple[str, str | None]], contexts: Contexts) -> Slots:
-        """Of (text, the same with masks) each; None for a record without a skeleton, which counts nowhere."""
+    def of(
+        pairs: Iterable[tuple[str, str | None]], contexts: Contexts, users: Iterable[str | None] | None = None
+    ) -> Slots:
+        """Of (text, the same with masks) each; None for a record without a skeleton, which counts nowhere. users: whose
+        record each is, None for nobody's."""
         seen: set[tuple[str, str]] = set()
-        counted, masks = list[bool](), list[int]()
+        counted, masks, owners = list[bool](), list[int](), list[int]()
+        names = dict[str | tuple[int], int]()
         rows: list[tuple[int, ...]] = []
         values, shapes = dict[str, int](), dict[str, int]()
-        for text, masked in pairs:
+        for (text, masked), user in zip(pairs, repeat(None) if users is None else users, strict=False):
             new = masked is not None and MASK in masked and (text, masked) not in seen
             counted.append(new)
             if masked is None or not new:
                 continue
             seen.add((text, masked))
+            owners.append(names.setdefault((len(masks),) if user is None else user, len(names)))
             found = behind(text, masked)[:MOST]
             for whole, context in zip(found, contexts.numbers(masked), strict=False):
                 if whole is None:
@@ -110,6 +118,7 @@ class Slots:
             contexts,
             np.array(counted, bool),
             np.array(masks, np.int64),
+            np.array(owners, np.int64),
             columns[:, 0],
             columns[:, 1],
             columns[:, 2],
@@ -128,7 +137,7 @@ class Slots:
     @property
     def digest(self) -> str:
         """Of everything, so that all processes of a run can see that they have the same."""
-        parts = (self.counted, self.masks, self.record, self.context, self.value, self.shape, self.tail)
+        parts = (self.counted, self.masks, self.owner, self.record, self.context, self.value, self.shape, self.tail)
         found = hashlib.blake2b(b"".join(p.tobytes() for p in parts), digest_size=16)
         found.update(repr(self.contexts.classes).encode())
         found.update("\x1e".join((*self.values, "", *self.shapes)).encode("utf-8", "surrogatepass"))
