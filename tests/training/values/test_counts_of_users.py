@@ -91,3 +91,11 @@ def test_a_signature_in_every_mail_of_one_user_counts_as_one() -> None:
     assert opened(found, weights(found, M0))[0].tolist() == [1.0]
     nobody = slots([(skeleton, words, None) for skeleton, words, _ in mails])
     assert opened(nobody, weights(nobody, M0))[0].tolist() == [50.0]
+
+
+def test_what_follows_a_mask_is_counted_too_as_it_is_part_of_what_the_skeleton_masks() -> None:
+    """Else no noiseless step ever had a full stop behind a number that the policy finds as a target."""
+    found = Slots.of([(f"call {MASK}.", f"call {MASK}"), ("call Zed?", f"call {MASK}"), ("say", f"call {MASK}")], ANY)
+    _, tails = closed(found, weights(found, M0), [], [])
+    assert tails.tolist() == [[0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0]]
+    assert found.values == ("Zed",)

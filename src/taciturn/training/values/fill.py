@@ -44,7 +44,7 @@ class Filler:
 
     def filled(self, table: Table, model: Any, rows: Ints, seed: tuple[int, ...], candidates: int) -> Tokens:
         """The records ``rows``, in that order; the share of their masks that the table explains in a context is filled, the
-        others stay. Draws follow (``seed``, row)."""
+        others stay, and what follows them is drawn. Draws follow (``seed``, row)."""
         return self.encode([int(row) for row in rows], self.written(table, model, rows, seed, candidates))
 
     def written(self, table: Table, model: Any, rows: Ints, seed: tuple[int, ...], candidates: int) -> list[str]:
@@ -63,7 +63,7 @@ class Filler:
                     asked.append(i)
                     drawn.append(table.draw(classes[i][k], candidates, coins[i], self.known))
                 else:
-                    written[i] += MASK + part[k + 1]
+                    written[i] += MASK + table.tail(classes[i][k], coins[i]) + part[k + 1]
             judged = self._judged(model, [written[i] for i in asked], drawn, [parts[i][k + 1] for i in asked])
             for i, values, weights in zip(asked, drawn, judged, strict=True):
                 share = np.cumsum(np.exp(weights - weights.max()))

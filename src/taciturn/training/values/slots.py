@@ -43,20 +43,28 @@ def behind(text: str, masked: str) -> list[str | None]:
     >>> behind("two people on <MASK>.", "<MASK> people on <MASK>"), behind("none", "<MASK> people")
     (['two', None], [None])
     """
+    return [_value(each) for each in _between(text, masked)]
+
+
+def _between(text: str, masked: str) -> list[str]:
+    """What stands for each mask, as it stands there; "" for each where the two do not line up."""
     try:
-        found = [text[start:end] for start, end in align(text, masked)]
+        return [text[start:end] for start, end in align(text, masked)]
     except DataError:
-        return [None] * masked.count(MASK)
-    return [None if len(value) > LONGEST or any(x in value for x in _NOT_INSIDE) else value for value in found]
+        return [""] * masked.count(MASK)
+
+
+def _value(found: str) -> str | None:
+    return None if not found or len(found) > LONGEST or any(x in found for x in _NOT_INSIDE) else found
 
 
 def parted(value: str) -> tuple[str, int]:
     """A value without its tail, and the number of that in ``TAILS``; the whole with none where the tail is another.
 
-    >>> parted("Monday."), parted("(555) 01-77)")
-    (('Monday', 1), ('(555) 01-77)', 0))
+    >>> parted("Monday."), parted("(555) 01-77)"), parted("<MASK>,")
+    (('Monday', 1), ('(555) 01-77)', 0), ('<MASK>', 2))
     """
-    found = _TAIL.search(value)
+    found = _TAIL.search(value, len(value.rpartition(MASK)[0] + MASK) if MASK in value else 0)
     tail = found[0] if found else ""
     if tail not in TAILS or tail == value:
         return value, 0
@@ -70,7 +78,7 @@ class Slots:
     it has none [R].
 
     Of each such mask [S]: record (its number among the counted), context (in ``contexts``), value and shape (numbers of
-    strings in ``values`` and ``shapes``, NONE without one), tail (in ``TAILS``, NONE without a value).
+    strings in ``values`` and ``shapes``, NONE without one), tail (in ``TAILS``, also of what is masked itself).
     """
 
     contexts: Contexts
@@ -103,12 +111,12 @@ class Slots:
                 continue
             seen.add((text, masked))
             owners.append(names.setdefault((len(masks),) if user is None else user, len(names)))
-            found = behind(text, masked)[:MOST]
+            found = _between(text, masked)[:MOST]
             for whole, context in zip(found, contexts.numbers(masked), strict=False):
-                if whole is None:
-                    rows.append((len(masks), context, NONE, NONE, NONE))
+                core, tail = parted(whole)
+                if (value := _value(core)) is None:
+                    rows.append((len(masks), context, NONE, NONE, tail if whole else NONE))
                     continue
-                value, tail = parted(whole)
                 form = shape(value)
                 number = NONE if form is None else shapes.setdefault(form, len(shapes))
                 rows.append((len(masks), context, values.setdefault(value, len(values)), number, tail))

@@ -45,8 +45,11 @@ class Table:
     def draw(self, context: int, count: int, random: np.random.Generator, known: Known = NOTHING) -> list[str]:
         """``count`` values for a mask in a context, each with what follows it. known: of what shapes are made."""
         keys = np.searchsorted(self.drawn.keys[context], random.random(count), side="right")
-        ends = np.searchsorted(self.drawn.tails[context], random.random(count), side="right")
-        return [self._named(int(key), random, known) + TAILS[int(end)] for key, end in zip(keys, ends, strict=True)]
+        return [self._named(int(key), random, known) + self.tail(context, random) for key in keys]
+
+    def tail(self, context: int, random: np.random.Generator) -> str:
+        """What follows a value, or a mask that stays, in a context."""
+        return TAILS[int(np.searchsorted(self.drawn.tails[context], random.random(), side="right"))]
 
     def _named(self, key: int, random: np.random.Generator, known: Known) -> str:
         return self.values[key] if key < len(self.values) else made(self.shapes[key - len(self.values)], random, known)
