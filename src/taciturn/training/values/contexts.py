@@ -13,6 +13,9 @@ from taciturn.text.document import MASK
 LEAST = 300
 """Masks that a class has at least; the noise of a count would be more than a smaller one can tell."""
 _WORD = re.compile(rf"[^\W_]+|[^\w\s]|[{OPEN}{CLOSE}\n]")
+_BORDERS = (OPEN, CLOSE, "\n")
+FOLLOWS = ("end", "capital", "small letter", "other")
+"""What comes behind a mask, as far as the punctuation between the two depends on it."""
 Context = tuple[str | None, str | None]
 
 
@@ -28,8 +31,22 @@ def around(masked: str) -> list[Context]:
     return [(ends[i][0], ends[i + 1][1]) for i in range(len(parts) - 1)]
 
 
+def behind_each(masked: str) -> list[int]:
+    """What comes behind each mask, by its number in ``FOLLOWS``.
+
+    >>> [FOLLOWS[i] for i in behind_each("<MASK> that is <MASK> We (<MASK> on <MASK>")]
+    ['small letter', 'capital', 'small letter', 'end']
+    """
+    return [_follows(part.lstrip(" ")[:1]) for part in masked.split(MASK)[1:]]
+
+
+def _follows(sign: str) -> int:
+    kind = "end" if not sign or sign in _BORDERS else "capital" if sign.isupper() else "small letter"
+    return FOLLOWS.index(kind if kind == "end" or sign.isalpha() else "other")
+
+
 def _name(word: str) -> str:
-    return "" if word in (OPEN, CLOSE, "\n") else word.lower()
+    return "" if word in _BORDERS else word.lower()
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from taciturn.training.values.contexts import FOLLOWS
 from taciturn.training.values.slots import NONE, TAILS, Slots
 
 Floats = NDArray[np.float64]
@@ -34,14 +35,14 @@ def opened(slots: Slots, weight: Floats) -> tuple[Floats, Floats]:
 
 def closed(slots: Slots, weight: Floats, values: Sequence[int], shapes: Sequence[int]) -> tuple[Floats, Floats]:
     """With the keys ``values`` and ``shapes`` known: of each class and key the weight of the records that have the key in
-    the class, a slot counting for its value, else for its shape, else for the last [C, V + S + 1]; and of each class and
-    tail [C, |TAILS|]."""
+    the class, a slot counting for its value, else for its shape, else for the last [C, V + S + 1]; and of what
+    comes behind a slot and its tail [|FOLLOWS|, |TAILS|]."""
     size, width = len(slots.contexts), len(values) + len(shapes) + 1
     key = slots.context * width + _keys(slots, values, shapes)
-    tail = np.where(slots.tail == NONE, NONE, slots.context * len(TAILS) + slots.tail)
+    tail = np.where(slots.tail == NONE, NONE, slots.follows * len(TAILS) + slots.tail)
     return (
         _counted(slots, key, size * width, weight).reshape(size, width),
-        _counted(slots, tail, size * len(TAILS), weight).reshape(size, len(TAILS)),
+        _counted(slots, tail, len(FOLLOWS) * len(TAILS), weight).reshape(len(FOLLOWS), len(TAILS)),
     )
 
 

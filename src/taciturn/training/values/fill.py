@@ -20,6 +20,7 @@ from taciturn.models.tokens import Tokens, encode_all, end_id, start_id
 from taciturn.text.chat import CLOSE, OPEN
 from taciturn.text.document import MASK
 from taciturn.training.fill import logits_at, only_reading
+from taciturn.training.values.contexts import behind_each
 from taciturn.training.values.shapes import Known
 from taciturn.training.values.table import Table
 
@@ -52,6 +53,7 @@ class Filler:
         parts = [self.texts[row].split(MASK) for row in rows]
         coins = [np.random.Generator(np.random.PCG64([*seed, int(row), 1])) for row in rows]
         classes = [table.contexts.numbers(self.texts[row]) for row in rows]
+        follows = [behind_each(self.texts[row]) for row in rows]
         written = [part[0] for part in parts]
         for k in range(max((len(part) - 1 for part in parts), default=0)):
             asked: list[int] = []
@@ -61,9 +63,9 @@ class Filler:
                     continue
                 if coins[i].random() < table.drawn.filled[classes[i][k]]:
                     asked.append(i)
-                    drawn.append(table.draw(classes[i][k], candidates, coins[i], self.known))
+                    drawn.append(table.draw(classes[i][k], follows[i][k], candidates, coins[i], self.known))
                 else:
-                    written[i] += MASK + table.tail(classes[i][k], coins[i]) + part[k + 1]
+                    written[i] += MASK + table.tail(follows[i][k], coins[i]) + part[k + 1]
             judged = self._judged(model, [written[i] for i in asked], drawn, [parts[i][k + 1] for i in asked])
             for i, values, weights in zip(asked, drawn, judged, strict=True):
                 share = np.cumsum(np.exp(weights - weights.max()))

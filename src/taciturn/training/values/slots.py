@@ -19,7 +19,7 @@ from taciturn.errors import DataError
 from taciturn.models.sensitive import align
 from taciturn.text.chat import CLOSE, OPEN
 from taciturn.text.document import MASK
-from taciturn.training.values.contexts import Contexts
+from taciturn.training.values.contexts import Contexts, behind_each
 from taciturn.training.values.shapes import shape
 
 Ints = NDArray[np.int64]
@@ -78,7 +78,8 @@ class Slots:
     it has none [R].
 
     Of each such mask [S]: record (its number among the counted), context (in ``contexts``), value and shape (numbers of
-    strings in ``values`` and ``shapes``, NONE without one), tail (in ``TAILS``, also of what is masked itself).
+    strings in ``values`` and ``shapes``, NONE without one), tail (in ``TAILS``, also of what is masked itself), follows (in
+    ``FOLLOWS``).
     """
 
     contexts: Contexts
@@ -90,6 +91,7 @@ class Slots:
     value: Ints
     shape: Ints
     tail: Ints
+    follows: Ints
     values: tuple[str, ...]
     shapes: tuple[str, ...]
 
@@ -112,16 +114,17 @@ class Slots:
             seen.add((text, masked))
             owners.append(names.setdefault((len(masks),) if user is None else user, len(names)))
             found = _between(text, masked)[:MOST]
-            for whole, context in zip(found, contexts.numbers(masked), strict=False):
+            around = zip(contexts.numbers(masked), behind_each(masked), strict=True)
+            for whole, (context, follows) in zip(found, around, strict=False):
                 core, tail = parted(whole)
                 if (value := _value(core)) is None:
-                    rows.append((len(masks), context, NONE, NONE, tail if whole else NONE))
+                    rows.append((len(masks), context, NONE, NONE, tail if whole else NONE, follows))
                     continue
                 form = shape(value)
                 number = NONE if form is None else shapes.setdefault(form, len(shapes))
-                rows.append((len(masks), context, values.setdefault(value, len(values)), number, tail))
+                rows.append((len(masks), context, values.setdefault(value, len(values)), number, tail, follows))
             masks.append(len(found))
-        columns = np.array(rows, np.int64).reshape(-1, 5)
+        columns = np.array(rows, np.int64).reshape(-1, 6)
         return Slots(
             contexts,
             np.array(counted, bool),
@@ -132,6 +135,7 @@ class Slots:
             columns[:, 2],
             columns[:, 3],
             columns[:, 4],
+            columns[:, 5],
             tuple(values),
             tuple(shapes),
         )
@@ -145,7 +149,17 @@ class Slots:
     @property
     def digest(self) -> str:
         """Of everything, so that all processes of a run can see that they have the same."""
-        parts = (self.counted, self.masks, self.owner, self.record, self.context, self.value, self.shape, self.tail)
+        parts = (
+            self.counted,
+            self.masks,
+            self.owner,
+            self.record,
+            self.context,
+            self.value,
+            self.shape,
+            self.tail,
+            self.follows,
+        )
         found = hashlib.blake2b(b"".join(p.tobytes() for p in parts), digest_size=16)
         found.update(repr(self.contexts.classes).encode())
         found.update("\x1e".join((*self.values, "", *self.shapes)).encode("utf-8", "surrogatepass"))

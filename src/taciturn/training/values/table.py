@@ -11,7 +11,7 @@ import orjson
 from numpy.typing import NDArray
 
 from taciturn.errors import DataError
-from taciturn.training.values.contexts import Context, Contexts
+from taciturn.training.values.contexts import FOLLOWS, Context, Contexts
 from taciturn.training.values.shapes import NOTHING, Known, made, shape
 from taciturn.training.values.slots import TAILS
 
@@ -27,7 +27,7 @@ Floats = NDArray[np.float64]
 class Table:
     """Noised counts, in records' weight. values [V], shapes [S], with their counts in all contexts, ``value_counts`` and
     ``shape_counts``; in_context [C, V + S + 1]: of each value and of each shape of other values, the last column of what is
-    neither; tails [C, |TAILS|]. stds: standard deviation of the noise of these four, in that order."""
+    neither; tails [|FOLLOWS|, |TAILS|]. stds: standard deviation of the noise of these four, in that order."""
 
     values: tuple[str, ...]
     shapes: tuple[str, ...]
@@ -42,14 +42,16 @@ class Table:
     def __post_init__(self) -> None:
         object.__setattr__(self, "drawn", _drawn(self))
 
-    def draw(self, context: int, count: int, random: np.random.Generator, known: Known = NOTHING) -> list[str]:
-        """``count`` values for a mask in a context, each with what follows it. known: of what shapes are made."""
+    def draw(
+        self, context: int, follows: int, count: int, random: np.random.Generator, known: Known = NOTHING
+    ) -> list[str]:
+        """``count`` values for a mask in a context, each with its tail. known: of what shapes are made."""
         keys = np.searchsorted(self.drawn.keys[context], random.random(count), side="right")
-        return [self._named(int(key), random, known) + self.tail(context, random) for key in keys]
+        return [self._named(int(key), random, known) + self.tail(follows, random) for key in keys]
 
-    def tail(self, context: int, random: np.random.Generator) -> str:
-        """What follows a value, or a mask that stays, in a context."""
-        return TAILS[int(np.searchsorted(self.drawn.tails[context], random.random(), side="right"))]
+    def tail(self, follows: int, random: np.random.Generator) -> str:
+        """The tail of a value, or of a mask that stays, before what follows."""
+        return TAILS[int(np.searchsorted(self.drawn.tails[follows], random.random(), side="right"))]
 
     def _named(self, key: int, random: np.random.Generator, known: Known) -> str:
         return self.values[key] if key < len(self.values) else made(self.shapes[key - len(self.values)], random, known)
@@ -93,7 +95,7 @@ def _read(raw: Mapping[str, Any]) -> Table:
         "value_counts": (len(values),),
         "shape_counts": (len(shapes),),
         "in_context": (len(contexts), len(values) + len(shapes) + 1),
-        "tails": (len(contexts), len(TAILS)),
+        "tails": (len(FOLLOWS), len(TAILS)),
     }
     arrays = {name: np.asarray(raw[name], np.float64).reshape(size) for name, size in sizes.items()}
     first, second, third, fourth = map(float, raw["stds"])
@@ -102,8 +104,8 @@ def _read(raw: Mapping[str, Any]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Drawn:
-    """Distribution functions: of keys [C, V + S] and of tails [C, |TAILS|] in each context. filled: the share of masks that
-    a key explains [C]. coverage: of all masks."""
+    """Distribution functions: of keys [C, V + S] in each context, of tails [|FOLLOWS|, |TAILS|]. filled: the share of masks
+    that a key explains [C]. coverage: of all masks."""
 
     keys: Floats
     tails: Floats
@@ -124,21 +126,16 @@ def _drawn(table: Table) -> Drawn:
     others = np.maximum(table.shape_counts - np.array([covered[form] for form in table.shapes]), 0.0)
     everywhere = np.concatenate([np.maximum(table.value_counts, 0.0), others])
     rest = np.maximum(table.in_context[:, -1], 0.0)
-    clear, weights = _blended(table.in_context[:, :-1], everywhere, table.stds[2])
+    clear = np.where(table.in_context[:, :-1] > CLEAR * table.stds[2], table.in_context[:, :-1], 0.0)
     total = float(everywhere.sum())
+    weights = clear + SPREAD * everywhere / max(total, 1e-12)
     coverage = total / max(total + float(rest.sum()), 1e-12)
     explained = clear.sum(1) / np.maximum(clear.sum(1) + rest, 1e-12)
     size = clear.sum(1) + rest
     average = float((explained * size).sum() / max(float(size.sum()), 1e-12))
     missing = min(max((coverage - average) / max(1 - average, 1e-12), 0.0), 1.0)
-    _, tails = _blended(table.tails, np.maximum(table.tails.sum(0), 0.0) + 1e-9, table.stds[3])
+    tails = np.where(table.tails > CLEAR * table.stds[3], table.tails, 0.0)
+    tails[:, 0] += 1e-9  # none where no count is clear
     keys = np.cumsum(weights, 1) / np.maximum(weights.sum(1, keepdims=True), 1e-12)
     filled = explained + (1 - explained) * missing if total else np.zeros(len(rest))
     return Drawn(keys, np.cumsum(tails, 1) / tails.sum(1, keepdims=True), filled, coverage if total else 0.0)
-
-
-def _blended(counts: Floats, everywhere: Floats, std: float) -> tuple[Floats, Floats]:
-    """Of counts in each context [C, K]: those that stand out of noise of deviation ``std``; and beside these the counts
-    of all contexts together [K], as worth ``SPREAD`` records, so that a context of which nothing is known is like all."""
-    clear = np.where(counts > CLEAR * std, counts, 0.0)
-    return clear, clear + SPREAD * everywhere / max(float(everywhere.sum()), 1e-12)
