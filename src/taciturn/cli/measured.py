@@ -41,7 +41,7 @@ def parts(
     screened: ScreenedCorpus, pi: str | None, conservative: str | None, file: Path | None, spared: Spared = SPARED
 ) -> tuple[Policy, Policy, Public | None]:
     """(π, π_c, what π_c spares), as ``policies`` puts them together."""
-    from taciturn.screening.sparing import identity
+    from taciturn.screening.sparing import sparing_identity
 
     names, public = screened.manifest.policies, spared.read()
     kept = screened.manifest.public if conservative is None else None
@@ -55,7 +55,9 @@ def parts(
     said = f" {public.said}" if kept is not None and public is not None else ""
     plain = names.conservative.model_copy(update={"name": names.conservative.name.removesuffix(said)})
     wide = _made(plain, "-c", file, screened.path)
-    whole = wide.identity if kept is None or public is None else identity(names.pi.identity, wide.identity, public)
+    whole = (
+        wide.identity if kept is None or public is None else sparing_identity(names.pi.identity, wide.identity, public)
+    )
     _check(names.conservative, wide, whole, "-c")
     return made, wide, public
 

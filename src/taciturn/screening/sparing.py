@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import re
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -27,17 +27,14 @@ from taciturn.screening.redact import BRIDGED, Interval, maximal
 from taciturn.text.document import MASK
 from taciturn.text.spans import Detection, Span
 
-TOKEN = re.compile(r"[^\s\x1e\x1f]+")
+_TOKEN = re.compile(r"[^\s\x1e\x1f]+")
 _MASK = re.compile(re.escape(MASK))
 _BORDER = re.compile(r"[\x1e\x1f]")
 
 
 @dataclass(frozen=True)
 class Sparing:
-    """What ``conservative`` marks, but public values that ``pi`` does not touch.
-
-    Raises UsageError for a π_c that marks everything: its one span is the record.
-    """
+    """What ``conservative`` marks, but public values that ``pi`` does not touch; made by ``of``."""
 
     pi: Finder
     conservative: Finder
@@ -46,7 +43,8 @@ class Sparing:
 
     @classmethod
     def of(cls, pi: Policy, conservative: Policy, public: Public | None) -> Policy | Sparing:
-        """``conservative`` itself where nothing is public."""
+        """``conservative`` itself where nothing is public. Raises UsageError for one that marks everything: its one span is
+        the record."""
         if public is None or not (public.values or public.kinds):
             return conservative
         if conservative.covers_all:
@@ -71,7 +69,7 @@ class Sparing:
 
     @cached_property
     def identity(self) -> str:
-        return identity(self.pi.identity, self.conservative.identity, self.public)
+        return sparing_identity(self.pi.identity, self.conservative.identity, self.public)
 
     @property
     def version(self) -> str:
@@ -87,15 +85,17 @@ class Sparing:
         answers = list(self.conservative.find(texts))
         places = [i for i, found in enumerate(answers) if found.spans and found.status == "ok"]
         for i, sure in zip(places, self.pi.find([texts[i] for i in places]), strict=True):
-            if sure.status == "ok":
-                answers[i] = self._kept(texts[i], answers[i], sure)
+            if sure.status == "ok" and (runs := _spared(texts[i], answers[i].spans, sure.spans, self.public)):
+                spans = tuple(s for s in answers[i].spans if not any(a < s.end and s.start < b for a, b in runs))
+                answers[i] = Detection(spans) if spans else CLEAN
         return answers
 
     def words(self, texts: Sequence[str]) -> list[Detection]:
-        """What is found word by word, of tokens that may stand in no public value: they are marked wherever they stand. Any
-        other token may be spared in one stretch and not in the next, so skeletons.py has to look."""
+        """What is found word by word and stays marked in every stretch of a text (skeletons.py): tokens in no public run, or
+        only in runs that a marked word stands next to, in the stretch itself or as the mask where it was cut. Any other
+        token may be spared in one stretch and not in the next, so skeletons.py has to look at all of them."""
         found = self.conservative.words(texts)
-        return [self._never_spared(text, each) for text, each in zip(texts, found, strict=True)]
+        return [_never_spared(text, each, self.public) for text, each in zip(texts, found, strict=True)]
 
     def local(self, texts: Sequence[str]) -> list[bool]:
         """Masks take the place of whole words of spans, so spans stay where they are: those that lose a word hold a mask
@@ -105,80 +105,89 @@ class Sparing:
     def apart(self, texts: Sequence[str]) -> list[bool]:
         return [a and b for a, b in zip(self.pi.apart(texts), self.conservative.apart(texts), strict=True)]
 
-    def _kept(self, text: str, found: Detection, sure: Detection) -> Detection:
-        runs = _Spans.of(text, found.spans, sure.spans, self.public).spared(self.public)
-        if not runs:
-            return found
-        spans = tuple(s for s in found.spans if not any(a < s.end and s.start < b for a, b in runs))
-        return Detection(spans) if spans else CLEAN
 
-    def _never_spared(self, text: str, found: Detection) -> Detection:
-        if not found.spans:
-            return found
-        tokens = [token.span() for token in TOKEN.finditer(text) if not self.public.may_hold(key(token.group()))]
-        spans = (replace(s, start=max(a, s.start), end=min(b, s.end)) for s in found.spans for a, b in tokens)
-        return Detection(tuple(s for s in spans if s.start < s.end), found.status)
-
-
-def identity(pi: str, conservative: str, public: Public) -> str:
-    """Of a π_c that spares, from the identities it is made of."""
+def sparing_identity(pi: str, conservative: str, public: Public) -> str:
+    """From the identities of both policies: what is spared depends on what π marks."""
     parts = ["sparing", pi, conservative, dict(public.definition())]
     return hashlib.blake2b(orjson.dumps(parts, option=orjson.OPT_SORT_KEYS), digest_size=16).hexdigest()
 
 
 @dataclass(frozen=True, slots=True)
-class _Spans:
-    """tokens: of the text; words: their keys. spans: (first token, last token, whether it may be spared), in order."""
+class _Cut:
+    """A text in tokens, what stands between blanks. words: their keys."""
 
     text: str
     tokens: tuple[Interval, ...]
+    starts: tuple[int, ...]
     words: tuple[str, ...]
-    spans: tuple[tuple[int, int, bool], ...]
 
     @classmethod
-    def of(cls, text: str, found: Sequence[Span], sure: Sequence[Span], public: Public) -> _Spans:
-        bad = [*sure, *(Span(*mask.span()) for mask in _MASK.finditer(text))]
-        tokens = tuple(token.span() for token in TOKEN.finditer(text))
-        words = tuple(key(text[a:b]) for a, b in tokens)
-        starts = [start for start, _ in tokens]
-        marked = [*found, *bad]
-        whole = [Span(*tokens[i]) for span in marked for i in _touching(tokens, starts, span.start, span.end)]
-        spans = []
-        for start, end in maximal(text, [*marked, *whole], BRIDGED):
-            if its := _touching(tokens, starts, start, end):
-                clean = not any(b.start < end and start < b.end for b in bad)
-                spans.append((its[0], its[-1], clean and all(map(public.may_hold, words[its[0] : its[-1] + 1]))))
-        return cls(text, tokens, words, tuple(spans))
+    def of(cls, text: str) -> _Cut:
+        tokens = tuple(token.span() for token in _TOKEN.finditer(text))
+        return cls(text, tokens, tuple(start for start, _ in tokens), tuple(key(text[a:b]) for a, b in tokens))
 
-    def spared(self, public: Public) -> list[Interval]:
-        """Runs of tokens that are a public value as a whole and all of whose spans may be spared; every such span is in one
-        of them."""
-        if not any(may for _, _, may in self.spans):
-            return []
-        found: dict[Interval, None] = {}
-        for first, last, may in self.spans:
-            for low in range(max(0, last - public.longest + 1), first + 1) if may else ():
-                for high in public.ends(low, last, self.words):
-                    run = self.tokens[low][0], self.tokens[high][1]
-                    text = self.text[slice(*run)]
-                    if not _BORDER.search(text) and public.has(key(text)) and self._whole(low, high):
-                        found[run] = None
-        return list(found)
+    def touching(self, start: int, end: int) -> range:
+        """Numbers of the tokens that ``start:end`` overlaps.
 
-    def _whole(self, low: int, high: int) -> bool:
-        """Whether every span that the run of tokens touches lies in it and may be spared."""
-        return all(
-            low <= first and last <= high and may for first, last, may in self.spans if first <= high and low <= last
-        )
+        >>> _Cut.of("ab cd").touching(2, 4), _Cut.of("ab cd").touching(2, 3)
+        (range(1, 2), range(1, 1))
+        """
+        first = max(bisect_right(self.starts, start) - 1, 0)
+        if first < len(self.tokens) and self.tokens[first][1] <= start:
+            first += 1
+        return range(first, max(first, bisect_right(self.starts, end - 1)))
+
+    def runs(self, chosen: Iterable[int], public: Public) -> Iterator[tuple[int, int]]:
+        """Runs (first token, last token) with one of the ``chosen`` tokens in them that are a public value as a whole."""
+        held = [i for i in chosen if public.may_hold(self.words[i])]
+        for low in sorted({low for i in held for low in range(max(0, i - public.longest + 1), i + 1)}):
+            for high in public.ends(low, self.words):
+                text = self.text[self.tokens[low][0] : self.tokens[high][1]]
+                if not _BORDER.search(text) and public.has(key(text)):
+                    yield low, high
+
+    def beside(self, low: int, high: int, marked: Set[int]) -> bool:
+        """Whether a marked token outside a run has nothing but blanks and punctuation between it and a marked one in it."""
+        inside = [i for i in range(low, high + 1) if i in marked]
+        before = max((i for i in marked if i < low), default=None)
+        after = min((i for i in marked if i > high), default=None)
+        joined = inside and before is not None and self._joined(before, inside[0])
+        return bool(joined or (inside and after is not None and self._joined(inside[-1], after)))
+
+    def _joined(self, left: int, right: int) -> bool:
+        return BRIDGED.fullmatch(self.text, self.tokens[left][1], self.tokens[right][0]) is not None
 
 
-def _touching(tokens: Sequence[Interval], starts: Sequence[int], start: int, end: int) -> range:
-    """Numbers of the tokens that ``start:end`` overlaps.
+def _spared(text: str, found: Sequence[Span], sure: Sequence[Span], public: Public) -> list[Interval]:
+    """Runs of tokens that are a public value as a whole and all of whose spans may be spared. found: of π_c; sure: of π."""
+    cut = _Cut.of(text)
+    bad = [*sure, *(Span(*mask.span()) for mask in _MASK.finditer(text))]
+    marked = [*found, *bad]
+    whole = [Span(*cut.tokens[i]) for span in marked for i in cut.touching(span.start, span.end)]
+    spans: list[tuple[range, bool]] = []
+    for start, end in maximal(text, [*marked, *whole], BRIDGED):
+        its = cut.touching(start, end)
+        clean = not any(b.start < end and start < b.end for b in bad)
+        spans.append((its, clean and all(public.may_hold(cut.words[i]) for i in its)))
 
-    >>> _touching([(0, 2), (3, 5)], [0, 3], 2, 4), _touching([(0, 2), (3, 5)], [0, 3], 2, 3)
-    (range(1, 2), range(1, 1))
-    """
-    first = max(bisect_right(starts, start) - 1, 0)
-    if first < len(tokens) and tokens[first][1] <= start:
-        first += 1
-    return range(first, max(first, bisect_right(starts, end - 1)))
+    def free(low: int, high: int) -> bool:
+        """Whether every span that the run touches lies in it and may be spared."""
+        touched = [(its, may) for its, may in spans if its and its[0] <= high and low <= its[-1]]
+        return all(low <= its[0] and its[-1] <= high and may for its, may in touched)
+
+    runs = cut.runs({its[0] for its, may in spans if its and may}, public)
+    return [(cut.tokens[low][0], cut.tokens[high][1]) for low, high in runs if free(low, high)]
+
+
+def _never_spared(text: str, found: Detection, public: Public) -> Detection:
+    """What was found word by word, on tokens that are in no run which could be spared in a stretch of the text."""
+    if not found.spans:
+        return found
+    cut = _Cut.of(text)
+    marked = {i for span in found.spans for i in cut.touching(span.start, span.end)}
+    open_ = {
+        i for low, high in cut.runs(marked, public) if not cut.beside(low, high, marked) for i in range(low, high + 1)
+    }
+    tokens = [cut.tokens[i] for i in sorted(marked - open_)]
+    spans = (replace(s, start=max(a, s.start), end=min(b, s.end)) for s in found.spans for a, b in tokens)
+    return Detection(tuple(s for s in spans if s.start < s.end), found.status)

@@ -106,10 +106,10 @@ class Public:
             1, max((n for each in self._lengths.values() for n in each), default=1), LONGEST if self.kinds else 1
         )
 
-    def ends(self, low: int, last: int, words: Sequence[str]) -> Iterator[int]:
-        """Where runs of ``words`` (keys of tokens) may end that begin at ``low``, take in ``last`` and are a value."""
+    def ends(self, low: int, words: Sequence[str]) -> Iterator[int]:
+        """Where runs of ``words`` (keys of tokens) may end that begin at ``low`` and are a value."""
         lengths = {*self._lengths.get(words[low], ()), *(range(1, LONGEST + 1) if self.kinds else ())}
-        yield from sorted(low + n - 1 for n in lengths if last < low + n <= len(words))
+        yield from sorted(low + n - 1 for n in lengths if low + n <= len(words))
 
     def has(self, value: str) -> bool:
         """Whether a key is one of the values, or of one of the kinds."""
