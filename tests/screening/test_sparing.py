@@ -283,3 +283,19 @@ def test_policies_that_look_at_neighbours_keep_no_skeleton_that_a_masking_change
     assume(0 < len(words) <= 6 and not found[1] and local.both is not None and local.both.apart([text]) == [True])
     several = [without(text, list(some)) for n in range(1, len(words) + 1) for some in combinations(words, n)]
     assert set(local._skeleton(several)) == {found}
+
+
+@pytest.mark.parametrize(("text", "masked"), [("we saw Foo it Ely", "Foo"), ("Bar to Ely it Foo", "Foo")])
+def test_a_word_that_only_its_neighbourhood_keeps_from_being_spared_refuses_the_skeleton(
+    text: str, masked: str
+) -> None:
+    """π marks the public value beside "Foo" alone: with "Foo" masked it would stand readable."""
+    near = Regex("near", r"\bFoo it (Ely)\b", must_find=("Foo it Ely",), group=1)
+    far = Regex("far", r"\b(Ely) it Foo\b", must_find=("Ely it Foo",), group=1)
+    local = sparing(Public.of(["Ely"]), (Policy((near, far), "near"), WIDE))
+    assert local.both is not None
+    assert local.both.apart([text]) == [True]
+    assert skeleton(text, local) == (None, True)
+    assert "Ely" in (skeleton(text.replace(masked, MASK), local)[0] or "")
+    plain = Local.of(Policy((near, far), "near"), WIDE)
+    assert skeleton(text, plain)[1] is False
