@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from taciturn.cli.options import Json, joined
+from taciturn.cli.options import SPARED, Json, Spared, joined
 from taciturn.cli.reading import READ, Reading
 
 corrections = App(
@@ -74,6 +74,7 @@ def import_(
         Parameter(name=["--conservative", "-c"], help="π_c, if its name alone will not do", negative=""),
     ] = (),
     policy_file: Annotated[Path | None, Parameter(help="TOML that the policies were made with")] = None,
+    spared: Spared = SPARED,
     reading: Reading = READ,
     json: Json = False,
 ) -> None:
@@ -86,7 +87,7 @@ def import_(
     """
     from dataclasses import asdict
 
-    from taciturn.cli.measured import policies
+    from taciturn.cli.measured import parts
     from taciturn.cli.show import as_json, out, talk
     from taciturn.errors import UsageError
     from taciturn.screening.corpus.screened import load
@@ -98,11 +99,11 @@ def import_(
             "to screen again, give both the input files and -o FOLDER; give neither to see what would change"
         )
     corpus = load(screened)
-    pi, wide = policies(corpus, joined(policy), joined(conservative), policy_file)
+    pi, wide, public = parts(corpus, joined(policy), joined(conservative), policy_file, spared)
     changes = compare(corpus, pi, read(done))
     result: dict[str, object] = asdict(changes)
     if output is not None:
-        made = rescreen(corpus, reading.corpus(paths), pi, wide, done, output)
+        made = rescreen(corpus, reading.corpus(paths), pi, wide, done, output, public)
         result |= {
             "key": made.key,
             "policy": made.manifest.policies.pi.model_dump(),

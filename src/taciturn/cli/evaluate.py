@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import SPARED, Json, Spared
 from taciturn.cli.reading import READ, Reading
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ def evaluate(
         str | None, Parameter(name=["--conservative", "-c"], help="π_c: what it marks is private as well")
     ] = None,
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own, added to each policy")] = None,
+    spared: Spared = SPARED,
     unit: Annotated[
         Literal["sentence", "turn", "document"] | None, Parameter(help="what a record is, as for screen")
     ] = None,
@@ -44,7 +45,11 @@ def evaluate(
     if not policy:
         raise UsageError("which policy? name at least one with -p; see: taciturn policies")
     wide = build(conservative) if conservative else None
-    scores = run(of_corpus(reading.corpus(paths), unit, max_bad), [build(names, policy_file) for names in policy], wide)
+    public = spared.read()
+    if public is not None and wide is None:
+        raise UsageError("public values are what π_c leaves unmarked; name it with -c")
+    made = [build(names, policy_file) for names in policy]
+    scores = run(of_corpus(reading.corpus(paths), unit, max_bad), made, wide, public)
     if not scores[0].gold:
         raise DataError(
             f"no annotated span in {scores[0].records} records: nothing to score against; name the field with --spans"

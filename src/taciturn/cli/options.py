@@ -5,17 +5,55 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from taciturn.errors import UsageError
+
+if TYPE_CHECKING:
+    from taciturn.screening.policies.public import Public
 
 Allowed = Annotated[
     tuple[Literal["large-delta", "full-batch", "cannot-learn"], ...],  # privacy.evidence.Allow, which loads too much
     Parameter(name="--allow", help="a plan that is an error by default, by what is the matter with it"),
 ]
 Json = Annotated[bool, Parameter(help="result as JSON on standard output", negative="")]
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, slots=True)
+class Spared:
+    """What π_c leaves unmarked, because it is public anyway."""
+
+    public_values: Annotated[
+        tuple[Path, ...],
+        Parameter(
+            help="file of values that are public anyway, one a line, never made from the corpus: π_c leaves a span unmarked "
+            "that is one of them as a whole; may be repeated",
+            negative="",
+        ),
+    ] = ()
+    public_kinds: Annotated[
+        tuple[str, ...],
+        Parameter(
+            help="kinds of values that are no secrets here, comma-separated: time, day, date, small-number, money",
+            negative="",
+        ),
+    ] = ()
+
+    def read(self) -> Public | None:
+        """None for nothing. Raises DataError or UsageError, see ``Public.read``."""
+        if not self.public_values and not self.public_kinds:
+            return None
+        from taciturn.screening.policies.public import Public
+
+        return Public.read(self.public_values, [kind for each in self.public_kinds for kind in comma(each)])
+
+
+SPARED = Spared()
 
 
 def assign(raw: dict[str, Any], settings: tuple[str, ...]) -> dict[str, Any]:

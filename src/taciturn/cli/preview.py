@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json, joined
+from taciturn.cli.options import SPARED, Json, Spared, joined
 from taciturn.cli.reading import READ, Reading
 
 if TYPE_CHECKING:
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from taciturn.screening.measuring.preview import Shown
     from taciturn.screening.policies import Policy
+    from taciturn.screening.policies.base import Named
     from taciturn.text.document import Record
 
 
@@ -40,6 +41,7 @@ def preview(
         ),
     ] = (),
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own")] = None,
+    spared: Spared = SPARED,
     n: Annotated[int, Parameter(name=["-n", "--n"], help="records to show")] = 20,
     show: Annotated[Literal["all", "private", "public"], Parameter(help="only records of one part")] = "all",
     random: Annotated[bool, Parameter(help="a random sample instead of the first records", negative="")] = False,
@@ -62,7 +64,7 @@ def preview(
 
     if not paths:
         raise UsageError("nothing to preview: name files, or a screened folder")
-    pi, wide, texts = _source(paths, joined(policy), joined(conservative), policy_file, unit, reading, max_bad)
+    pi, wide, texts = _source(paths, joined(policy), joined(conservative), policy_file, spared, unit, reading, max_bad)
     records = chosen(texts, pi, wide, n, show, seed if random else None)
     if json:
         as_json(
@@ -95,24 +97,25 @@ def _source(
     policy: str | None,
     conservative: str | None,
     file: Path | None,
+    spared: Spared,
     unit: Literal["sentence", "turn", "document"] | None,
     reading: Reading,
     max_bad: int,
-) -> tuple[Policy, Policy, Iterator[Record]]:
+) -> tuple[Policy, Named, Iterator[Record]]:
     """π, π_c and the records of a screened folder or of files."""
     from taciturn.cli.measured import build, policies
     from taciturn.errors import UsageError
     from taciturn.screening.corpus.screened import MANIFEST, load
     from taciturn.screening.measuring.preview import of_corpus, of_screened
+    from taciturn.screening.sparing import Sparing
 
     if len(paths) == 1 and (Path(paths[0]) / MANIFEST).is_file():
         screened = load(Path(paths[0]))
-        return *policies(screened, policy, conservative, file), of_screened(screened)
+        return *policies(screened, policy, conservative, file, spared), of_screened(screened)
     if policy is None:
         raise UsageError("which policy? name π with -p; see: taciturn policies")
     return (
-        build(policy, file),
-        build(conservative or "conservative", file),
+        *Sparing.pair(build(policy, file), build(conservative or "conservative", file), spared.read()),
         of_corpus(reading.corpus(paths), unit, max_bad),
     )
 

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from taciturn.cli.measured import Conservative, Pi
-from taciturn.cli.options import Json, joined
+from taciturn.cli.options import SPARED, Json, Spared, joined
 
 if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.screening.labels import Line
     from taciturn.screening.policies import Policy
+    from taciturn.screening.policies.public import Public
 
 ALL = "all-private"
 LEVELS = ("conservative", "conservative:strict", "conservative:paranoid", ALL)
@@ -28,6 +29,7 @@ def recall(
     policy: Pi = (),
     conservative: Conservative = (),
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own")] = None,
+    spared: Spared = SPARED,
     confidence: Annotated[float, Parameter(help="of each one-sided bound")] = 0.95,
     want: Annotated[float | None, Parameter(help="a bound on δ₂: how many labels would it take?")] = None,
     target: Annotated[
@@ -57,7 +59,7 @@ def recall(
         if value is not None and not 0 < value < 1:
             raise UsageError(f"--{name} must lie in (0, 1), found {value:g}")
     corpus, lines = load(screened), read(labels)
-    pi, wide = policies(corpus, joined(policy), joined(conservative), policy_file)
+    pi, wide = policies(corpus, joined(policy), joined(conservative), policy_file, spared)
     judged = judge_records(lines, corpus, pi, wide)
     if not judged:
         raise DataError(f'{labels.name}: no line has "label_status": "done"; set it on each line that was looked at')
@@ -68,7 +70,7 @@ def recall(
     names = {"pi": (pi.name, pi.identity), "conservative": (wide.name, wide.identity)}
     found = findings(corpus, lines, judged, names, confidence, want)
     if target is not None:
-        found["levels"] = _levels(lines, corpus, pi, policy_file, confidence, target)
+        found["levels"] = _levels(lines, corpus, pi, getattr(wide, "public", None), policy_file, confidence, target)
     if output is not None:
         write_text(output, jsons.dumps(found, indent=1, sort_keys=True) + "\n", mode=0o600)
     if json:
@@ -80,9 +82,15 @@ def recall(
 
 
 def _levels(
-    lines: list[Line], corpus: ScreenedCorpus, pi: Policy, file: Path | None, confidence: float, target: float
+    lines: list[Line],
+    corpus: ScreenedCorpus,
+    pi: Policy,
+    public: Public | None,
+    file: Path | None,
+    confidence: float,
+    target: float,
 ) -> dict[str, Any]:
-    """Every level of π_c on the same labels, and the narrowest that keeps the ``target``.
+    """Every level of π_c, but for what is ``public``, on the same labels, and the narrowest that keeps the ``target``.
 
     Levels are looked at from the widest down to the first whose bound fails: "recall is at least the target" then holds at
     ``confidence`` in spite of the choice (fixed-sequence test, Maurer, Hothorn, Lehmacher 1995).
@@ -91,10 +99,11 @@ def _levels(
     from taciturn.screening.bounds import needed
     from taciturn.screening.measuring.judge import judge_records
     from taciturn.screening.measuring.recall import private_share, rates
+    from taciturn.screening.sparing import Sparing
 
     tried: list[dict[str, Any]] = []
     for name in LEVELS:
-        judged = judge_records(lines, corpus, pi, build(name, file))
+        judged = judge_records(lines, corpus, *Sparing.pair(pi, build(name, file), public if name != ALL else None))
         both = rates(lines, judged, confidence).both
         tried.append(
             {

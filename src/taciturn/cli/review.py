@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from taciturn.cli.measured import Conservative, Pi
-from taciturn.cli.options import Json, joined
+from taciturn.cli.options import SPARED, Json, Spared, joined
 
 if TYPE_CHECKING:
     from taciturn.reviewing.agreement import Agreement
@@ -39,6 +39,7 @@ def review(
     policy: Pi = (),
     conservative: Conservative = (),
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own")] = None,
+    spared: Spared = SPARED,
     confidence: Annotated[float, Parameter(help="of each one-sided bound")] = 0.95,
     port: Annotated[int, Parameter(help="on 127.0.0.1; 0 takes a free one")] = 0,
     browser: Annotated[bool, Parameter(help="open a browser at the page")] = True,
@@ -70,7 +71,7 @@ def review(
     pi = wide = None
     if corrections or bound:
         wider = "all-private" if corrections else joined(conservative)
-        pi, wide = policies(corpus, joined(policy), wider, policy_file)
+        pi, wide = policies(corpus, joined(policy), wider, policy_file, spared)
     begin(path, names, Design(n, by, seed), corpus, pi if corrections else None)
     with alone(path):
         desk = Desk.open(path, _kinds(kinds))

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import SPARED, Json, Spared
 from taciturn.cli.reading import READ, Reading
 
 
@@ -28,6 +28,7 @@ def screen(
         tuple[str, ...], Parameter(name=["--conservative", "-c"], help="π_c, what may be secret; may be repeated")
     ] = ("conservative",),
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own, added to π and π_c")] = None,
+    spared: Spared = SPARED,
     unit: Annotated[
         Literal["sentence", "turn", "document"] | None,
         Parameter(help="what a record is; else sentence, or document for conversations and pairs"),
@@ -76,6 +77,7 @@ def screen(
             skeletons=skeletons,
             miss_rate=miss_rate,
             miss_seed=miss_seed,
+            public=spared.read(),
             max_bad=max_bad,
             keep_originals=originals,
             out=output,

@@ -33,6 +33,7 @@ def evidence(
     manifest, counts = screened.manifest, screened.counts
     reads = {part for phase in plan.phases for part in phase.reads}
     labelled = counts.gold_spans
+    public = manifest.public
     preprocessing = [CLEANED[manifest.clean]] if manifest.clean in CLEANED else []
     preprocessing += [PACKED] * any(phase.packed for phase in plan.phases)
     screened_by_hand = getattr(options, "screened", None)
@@ -52,6 +53,9 @@ def evidence(
         spans_not_stable=counts.spans_undetected_after_check,
         protected=protected(plan),
         allowed=tuple(sorted(refusals(plan, options))),
+        public_values=public.values if public else 0,
+        public_digest=public.digest if public else "",
+        public_kinds=public.kinds if public else (),
         seeded_noise=plan.seeds.noise is not None,
         dial=manifest.miss_rate or None,
         screened=None if screened_by_hand is None else (screened_by_hand.checked, screened_by_hand.missed),

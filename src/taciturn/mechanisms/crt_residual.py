@@ -27,6 +27,7 @@ from taciturn.privacy.guarantees.statements import (
     alignment,
     confidentiality,
     no_record_privacy,
+    spared,
     with_status,
 )
 from taciturn.screening.corpus.screened import ScreenedCorpus
@@ -94,7 +95,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     counts = merged(phases)
     yield from confidentiality(counts, evidence, conditional=not evidence.all_private)
     profile = compose(counts, "add-remove")
-    assumptions = (*NOISED, STABLE, *alignment(evidence), COVERED, WHOLE)
+    assumptions = (*NOISED, STABLE, *alignment(evidence), COVERED, WHOLE, *spared(evidence))
     yield with_status(
         "confidentiality", ALONE, "substitution", profile.epsilon(evidence.delta), evidence.delta,
         "residuals (guarantees.md §3.5)", assumptions, evidence,

@@ -43,6 +43,7 @@ from taciturn.privacy.guarantees.statements import (
     no_guarantee,
     no_record_privacy,
     record_privacy,
+    spared,
     table,
     with_status,
 )
@@ -172,7 +173,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
             yield no_guarantee("group-confidentiality", unit, "substitution", evidence, f"of those in it, {why}")
     else:
         # Skeletons: the same in both worlds if the conservative policy marks the secret (§3).
-        covered = (*base, COVERED, WHOLE) if plain else base
+        covered = (*base, COVERED, WHOLE, *spared(evidence)) if plain else base
         yield with_status(
             "sdp", MISSED, "substitution", missed.epsilon(evidence.delta), evidence.delta,
             "both phases composed (guarantees.md §4.1a)", covered, evidence, curve=missed.curve, reason=missed.reason,

@@ -62,6 +62,8 @@ WORDS = {
     "screen.policy": "π; a name with a colon takes what follows it in its own string",
     "conservative": "π_c; wider: conservative:names, conservative:strict, conservative:paranoid, all-private",
     "policy_file": 'TOML with detectors of your own, added to both | "detectors.toml"',
+    "public_values": "files of values that are public anyway, one a line: π_c leaves whole spans like them unmarked",
+    "public_kinds": "of time, day, date, small-number, money: what is no secret in this corpus",
     "unit": 'what a record is: sentence, turn or document; what is guaranteed is about a record | "sentence"',
     "clean": "none; bloom or minhash remove copies first, and void every guarantee",
     "clean_most": "largest share of a file that cleaning may remove",

@@ -27,6 +27,8 @@ from taciturn.training.plan import Plan
 
 Notify = Callable[[Any], None]
 
+_PUBLIC = ("public_values", "public_kinds")  # their content is part of a key, where there is any
+
 
 @dataclass(frozen=True, slots=True)
 class Show:
@@ -90,12 +92,16 @@ class Shared:
         chosen = self.project.settings
         files = chosen.read.corpus(self.project.base)
         inputs = [Input(name=name, digest=digest).model_dump() for name, digest in files.digests().items()]
-        settings = chosen.screen.model_dump(mode="json", exclude={"workers", "engine", "max_bad", "policy_file"})
+        settings = chosen.screen.model_dump(
+            mode="json", exclude={"workers", "engine", "max_bad", "policy_file", *_PUBLIC}
+        )
         policies = [policy.identity for policy in chosen.screen.policies(self.project.base)]
+        public = chosen.screen.public(self.project.base)
+        spared = [] if public is None else [public.definition()]
         reading = chosen.read.model_dump(mode="json", exclude={"paths"})
         planted = chosen.canaries.model_dump(mode="json") if chosen.canaries.number else None
         held_out = chosen.split.model_dump(mode="json") if chosen.split.held_out else None
-        return key_of("screen", inputs, reading, settings, policies, planted, held_out)
+        return key_of("screen", inputs, reading, settings, policies, planted, held_out, *spared)
 
     @cached_property
     def train_key(self) -> str:

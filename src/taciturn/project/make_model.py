@@ -27,6 +27,8 @@ def screen(shared: Shared) -> tuple[str, str]:
         if shared.planted is not None:  # kept where the report and the run are not: it holds the secrets
             shared.planted.write(shared.project.folder / f"canaries-{folder.name}.json")
         pi, wide = chosen.policies(shared.project.base)
+        if (public := chosen.public(shared.project.base)) is not None:  # the corpus in memory has other digests
+            public.apart_from(shared.project.settings.read.corpus(shared.project.base).digests())
         with shared.show.screening(shared.project.path.stem) as notify:
             shared.screened = pipeline.screen(
                 shared.texts.corpus,
@@ -38,6 +40,7 @@ def screen(shared: Shared) -> tuple[str, str]:
                 dedup=chosen.dedup,
                 order=chosen.order,
                 skeletons=chosen.skeletons,
+                public=public,
                 max_bad=chosen.max_bad,
                 keep_originals=chosen.originals,
                 out=folder,

@@ -19,6 +19,8 @@ from taciturn.screening.cleaning.clean import MOST, Clean
 from taciturn.screening.corpus.options import Order
 from taciturn.screening.dedup import Scope
 from taciturn.screening.policies import Policy, policy
+from taciturn.screening.policies.public import Public
+from taciturn.screening.policies.public_kinds import Kind
 from taciturn.screening.policies.registry import split
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers import Corpus, read
@@ -65,6 +67,8 @@ class Screen(Strict):
     policy: tuple[str, ...] = Field(min_length=1)
     conservative: tuple[str, ...] = Field(("conservative",), min_length=1)
     policy_file: str | None = None
+    public_values: tuple[str, ...] = ()
+    public_kinds: tuple[Kind, ...] = ()
     unit: Unit | None = None
     clean: Clean = "none"
     clean_most: float = Field(MOST, gt=0, le=1)
@@ -80,6 +84,10 @@ class Screen(Strict):
         """π and π_c."""
         file = None if self.policy_file is None else base / self.policy_file
         return policy(*split(self.policy), file=file), policy(*split(self.conservative), file=file)
+
+    def public(self, base: Path) -> Public | None:
+        """What π_c leaves unmarked."""
+        return Public.read([base / name for name in self.public_values], self.public_kinds)
 
 
 class Certify(Strict):

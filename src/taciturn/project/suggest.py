@@ -13,6 +13,12 @@ from taciturn.project.settings import Audit, Canaries, Plan, Read, Screen, Setti
 PACKS = {"en": ("us", "gb"), "de": ("de",), "fr": ("fr",), "es": ("es",), "hi": ("in",)}
 """Language → national numbers to look for, beside ``pii``."""
 CANARIES, COPIES = 10, 4
+PUBLIC = (
+    "A catalogue, a list of places or of branches that is public anyway frees its values of masks:",
+    'public_values = ["catalogue.txt"]',
+    "Never make it from the corpus itself. A secret that is one of its values is then not covered.",
+)
+"""What `public_values` may hold."""
 FEW = 1000
 """With fewer documents, canaries would be a visible share of the corpus."""
 
@@ -76,7 +82,7 @@ def suggested_comments(look: Look, settings: Settings) -> Mapping[str, Sequence[
     if look.users is not None:
         read.append(f"{look.users:,} users; one with many records: user_dp promises something about the whole of them.")
     read += [f"Not readable: {name}" for name, _ in look.unreadable[:3]]
-    return {"read": read, "screen": [language_note(look)], "plan": [_mechanism_note(settings)]}
+    return {"read": read, "screen": [language_note(look), *PUBLIC], "plan": [_mechanism_note(settings)]}
 
 
 def language_note(look: Look) -> str:

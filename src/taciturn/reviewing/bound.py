@@ -13,7 +13,7 @@ from taciturn.screening.measuring.judge import UNSURE, Judged, judge_records, lo
 from taciturn.screening.measuring.label_claims import up
 from taciturn.screening.measuring.recall import rates
 from taciturn.screening.measuring.sample import Known
-from taciturn.screening.policies.base import Policy
+from taciturn.screening.policies.base import Named, Policy
 
 
 @dataclass(slots=True)
@@ -25,7 +25,7 @@ class Reached:
 
     screened: ScreenedCorpus
     pi: Policy
-    conservative: Policy
+    conservative: Named
     confidence: float
     _known: dict[str, Known] = field(repr=False)
     _judged: dict[str, tuple[Line, Judged]] = field(default_factory=dict, repr=False)
@@ -33,7 +33,7 @@ class Reached:
 
     @classmethod
     def over(
-        cls, lines: Sequence[Line], screened: ScreenedCorpus, pi: Policy, conservative: Policy, confidence: float
+        cls, lines: Sequence[Line], screened: ScreenedCorpus, pi: Policy, conservative: Named, confidence: float
     ) -> Reached:
         return cls(screened, pi, conservative, confidence, lookup(lines, screened))
 

@@ -27,6 +27,8 @@ from taciturn.screening.dedup import Digests, Scope, copies
 from taciturn.screening.engines import choose
 from taciturn.screening.policies.base import Finder, Policy
 from taciturn.screening.policies.derived import Missing
+from taciturn.screening.policies.public import Public
+from taciturn.screening.sparing import Sparing
 from taciturn.text.readers import Corpus, Quarantined
 from taciturn.text.readers.pieces import Piece
 from taciturn.text.readers.tally import Tally, repeated
@@ -59,6 +61,7 @@ def screen(
     skeletons: bool = True,
     miss_rate: float = 0.0,
     miss_seed: int = 0,
+    public: Public | None = None,
     max_bad: int = 0,
     keep_originals: bool = True,
     out: str | os.PathLike[str] | None = None,
@@ -68,19 +71,21 @@ def screen(
 ) -> ScreenedCorpus:
     """Split → Redact → Partition → Dedup, with skeletons taken before Dedup (guarantees.md §2 and §3).
 
-    pi redacts; conservative (π_c) decides what is public. unit: sentence, or document where the corpus was read as
-    conversations or pairs, which are never cut. order "as-published" deduplicates everything before redaction,
-    as the paper prints it: it breaks "detected means ε = 0", gives no skeletons, and the manifest says so. clean: leave
-    out copies ("bloom") or near-duplicates ("minhash") of earlier documents first, at most the share ``clean_most`` of a
-    source (see clean.left_out): no guarantee survives it, and the manifest says so. miss_rate: share
-    of π's findings that are dropped on purpose (π_c is left alone). keep_originals: also keep the untouched text, in a
-    folder of mode 0700: mechanisms that train on it and ``group_size`` read it. out: a folder to write, else in memory.
-    workers: processes; engine "ray" runs them on Ray Data. What comes out does not depend on either. An interrupted
-    screening into a folder goes on where it stopped when it is called again with the same input and options.
+    pi redacts; conservative (π_c) decides what is public. public: values that are public anyway, which π_c then leaves
+    unmarked (sparing.py); a secret that is one of them is not covered, and the manifest says so. unit: sentence, or
+    document where the corpus was read as conversations or pairs, which are never cut. order "as-published" deduplicates
+    everything before redaction, as the paper prints it: it breaks "detected means ε = 0", gives no skeletons, and the
+    manifest says so. clean: leave out copies ("bloom") or near-duplicates ("minhash") of earlier documents first, at
+    most the share ``clean_most`` of a source (see clean.left_out): no guarantee survives it, and the manifest says so.
+    miss_rate: share of π's findings that are dropped on purpose (π_c is left alone). keep_originals: also keep the
+    untouched text, in a folder of mode 0700: mechanisms that train on it and ``group_size`` read it. out: a folder to
+    write, else in memory. workers: processes; engine "ray" runs them on Ray Data. What comes out does not depend on
+    either. An interrupted screening into a folder goes on where it stopped when it is called again with the same input
+    and options.
 
-    Raises DataError when more than ``max_bad`` items cannot be read or cleaning would remove more than it may (nothing is
-    then written), UsageError for a wrong
-    option, MismatchError where ``out`` holds, or an interrupted run left, another screening.
+    Raises DataError when more than ``max_bad`` items cannot be read or cleaning would remove more than it may (nothing
+    is then written), UsageError for a wrong option or for public values from a file of the corpus itself, MismatchError
+    where ``out`` holds, or an interrupted run left, another screening.
     """
     unit = unit or ("document" if corpus.options.structured else "sentence")
     options = Options(
@@ -91,7 +96,8 @@ def screen(
     finder: Finder = Missing(pi, miss_rate, miss_seed) if miss_rate else pi
     pieces, digests = corpus.pieces()
     inputs = tuple(Input(name=name, digest=digest) for name, digest in digests.items())
-    key = content_key(options, (pi, conservative), corpus, inputs)
+    wide = Sparing.of(pi, conservative, public and public.apart_from(digests))
+    key = content_key(options, (pi, wide), corpus, inputs)
 
     def job(secret: bytes, cleaned: Cleaned) -> Job:
         published = order == "as-published"
@@ -100,7 +106,7 @@ def screen(
             corpus,
             unit,
             finder,
-            conservative,
+            wide,
             options.skeletons,
             published,
             scope,
@@ -111,7 +117,7 @@ def screen(
     def manifest(cleaned: Cleaned, done: Sequence[Done], duplicates: int, moved: int) -> Manifest:
         counts = _counts(done, duplicates, moved if order == "as-published" else 0)
         labels = any(d.labels for d in done)
-        return describe(options, pi, conservative, inputs, counts, key, labels, cleaned.sources)
+        return describe(options, pi, wide, inputs, counts, key, labels, cleaned.sources)
 
     watch = _Watch(corpus, pieces, max_bad, notify)
     if out is None:

@@ -12,6 +12,7 @@ from taciturn.screening.policies.base import CLEAN, Finder
 from taciturn.screening.policies.derived import Cached, Joined
 from taciturn.screening.redact import BRIDGED, Interval, neighbours, pieces, redact, survives
 from taciturn.screening.skeletons import by_token, has_one_skeleton
+from taciturn.screening.sparing import Sparing
 from taciturn.text.document import MASK, Record
 from taciturn.text.spans import CANARY, merge
 
@@ -65,6 +66,8 @@ class Local:
     @classmethod
     def of(cls, pi: Finder, conservative: Finder, skeletons: bool = True) -> Local:
         """With detections remembered."""
+        if isinstance(conservative, Sparing):
+            conservative = conservative.over(Cached(conservative.pi), Cached(conservative.conservative))
         same = pi.identity == conservative.identity and type(pi) is type(conservative)
         first = Cached(pi)
         second = first if same else Cached(conservative)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
@@ -15,8 +16,11 @@ Order = Literal["redact-first", "as-published"]
 Dedup = Literal["suspicious", "private", "all", "none", "near"]
 LabelUnit = Literal["secret", "record"]
 Allow = Literal["large-delta", "full-batch", "cannot-learn"]
+PublicKind = Literal["time", "day", "date", "small-number", "money"]
 ALLOWED: frozenset[str] = frozenset(get_args(Allow))
 """What a plan is refused for unless it is allowed by name (mechanisms/refusals.py says of each why)."""
+PUBLIC_KINDS: frozenset[str] = frozenset(get_args(PublicKind))
+_DIGEST = re.compile("(?:[0-9a-f]{32})?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +48,8 @@ class Evidence:
     protected: how many units steps with noise draw from (records, users, or units of both); None where none has noise.
     open_groups: (name, k): k records that steps without noise read, public ones or skeletons, hold a secret of that group.
     allowed: what the plan was let through with although it is an error by default (``allow`` of run.toml), by name.
+    public_values, public_digest: how many values π_c leaves unmarked because they are public anyway, and a digest of their
+        set (32 hex digits; "" without any). public_kinds: whole kinds of values that it leaves unmarked, by name.
     seeded_noise: noise or sampling coins came from a stored seed.
     dial: share of spans π was made to miss on purpose, for an experiment.
     screened: (secrets looked for again in the records a person screened for the first phase of jft, those of them missed).
@@ -76,6 +82,9 @@ class Evidence:
     protected: int | None = None
     open_groups: tuple[tuple[str, int], ...] = ()
     allowed: tuple[str, ...] = ()
+    public_values: int = 0
+    public_digest: str = ""
+    public_kinds: tuple[PublicKind, ...] = ()
     seeded_noise: bool = False
     dial: float | None = None
     screened: tuple[int, int] | None = None
@@ -109,6 +118,14 @@ class Evidence:
                 raise UsageError(f"evidence: miss_bounds need labels and must lie in [0, 1], found {self.miss_bounds}")
         if any(name not in ALLOWED for name in self.allowed):
             raise UsageError(f"evidence: allowed takes {', '.join(sorted(ALLOWED))}, found {list(self.allowed)}")
+        if bool(self.public_values) != bool(self.public_digest) or not _DIGEST.fullmatch(self.public_digest):
+            raise UsageError(
+                "evidence: public_values and public_digest go together; expected a digest of 32 hex digits"
+            )
+        if any(kind not in PUBLIC_KINDS for kind in self.public_kinds):
+            raise UsageError(
+                f"evidence: public_kinds takes {', '.join(sorted(PUBLIC_KINDS))}, found {list(self.public_kinds)}"
+            )
         if (self.other_runs or 0) < 0 or (self.other_steps and not self.other_runs):
             raise UsageError("evidence: other_runs cannot be negative, and other_steps need other runs")
         if self.selection is not None and self.other_runs is not None:
@@ -123,6 +140,8 @@ class Evidence:
         for each in fields(self):
             limits.check_plain(f"evidence: {each.name}", getattr(self, each.name))
         limits.whole("evidence: labelled", self.labelled, limits.COUNT)
+        limits.whole("evidence: public_values", self.public_values, limits.COUNT)
+        limits.few("evidence: public_kinds", self.public_kinds, len(PUBLIC_KINDS))
         limits.whole("evidence: spans_not_stable", self.spans_not_stable, limits.COUNT)
         limits.whole("evidence: records_per_user", self.records_per_user or 0, limits.GROUP)
         limits.whole("evidence: other_runs", self.other_runs or 0, limits.COUNT)
@@ -150,6 +169,7 @@ class Evidence:
         value["groups"] = [list(each) for each in self.groups]
         value["open_groups"] = [list(each) for each in self.open_groups]
         value["allowed"] = list(self.allowed)
+        value["public_kinds"] = list(self.public_kinds)
         value["preprocessing"] = list(self.preprocessing)
         value["other_steps"] = [dict(each) for each in self.other_steps]
         value["selection"] = None if self.selection is None else dict(self.selection)

@@ -55,6 +55,7 @@ def confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) ->
     profile = compose(counts, "substitution")
     base = (*NOISED, *table(profile, evidence), *((STABLE,) if evidence.redacted else ()), *alignment(evidence))
     covered = (*base, *((COVERED,) if conditional else ()), *((WHOLE,) if evidence.skeletons else ()))
+    covered += spared(evidence) if conditional or evidence.skeletons else ()
     yield single(profile, evidence, covered)
     for name, size in evidence.groups:
         yield grouped(profile, evidence, covered, f"the secrets of group '{name}' in {size} records", size)
@@ -78,6 +79,16 @@ def table(profile: Profile, evidence: Evidence) -> tuple[Assumption, ...]:
             enforced=True,
         ),
     )
+
+
+def spared(evidence: Evidence) -> tuple[Assumption, ...]:
+    """What a statement that rests on the conservative policy leaves out where that spares public values (§3.1)."""
+    values = [f"one of the {evidence.public_values} public values (digest {evidence.public_digest})"]
+    kinds = [f"a value of the kind {', '.join(evidence.public_kinds)}"]
+    if not (named := " or ".join(values * bool(evidence.public_values) + kinds * bool(evidence.public_kinds))):
+        return ()
+    told = f"no secret is, or lies in, {named}: the conservative policy leaves these unmarked"
+    return (Assumption(told, enforced=False),)
 
 
 def alignment(evidence: Evidence) -> tuple[Assumption, ...]:

@@ -8,6 +8,7 @@ from typing import Any
 from taciturn.privacy.guarantees.guarantee import EMPTY
 from taciturn.reporting import formats
 from taciturn.reporting.finished_run import RunView
+from taciturn.screening.policies.public_kinds import SAID
 
 _NOTHING = "Nothing: the model was trained on the text as it is, without noise."
 _REDACTED = (
@@ -74,6 +75,8 @@ def _sentences(run: RunView) -> Iterator[str]:
         yield _WORDS.get(mechanism, "A mechanism that this report has no words for; the claims below say what holds.")
     if "skeletons" in reads:
         yield _SKELETONS
+    if mechanism in ("crt", "crt_residual") or "skeletons" in reads:
+        yield from _public(run)
     if mechanism in ("sgd", "redacted"):
         return
     unit = _UNITS.get(str(run.evidence.get("unit") or ""))
@@ -91,6 +94,17 @@ def _jft(run: RunView) -> str:
         return _JFT_LIGHT
     skeletons = "skeletons" in (first.get("reads") or ())
     return _JFT_PLAIN.format(first="public records and skeletons" if skeletons else "redacted text")
+
+
+def _public(run: RunView) -> Iterator[str]:
+    """What stays readable because somebody declared it public."""
+    values, kinds = run.evidence.get("public_values"), run.evidence.get("public_kinds") or ()
+    listed = [f"one of {formats.count(values)} listed values"] if values else []
+    if told := " or ".join([*listed, *(SAID[kind] for kind in kinds)]):
+        yield (
+            f"Declared public beforehand, and therefore not masked where it stands by itself: {told}. A secret that is, or "
+            "lies in, such a value is not protected."
+        )
 
 
 def _labels(run: RunView) -> Iterator[str]:

@@ -6,21 +6,34 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 
 from taciturn.screening.cleaning.clean import Source
-from taciturn.screening.corpus.manifest import CleanedSource, Counts, Input, Manifest, Policies, PolicyName
+from taciturn.screening.corpus.manifest import (
+    CleanedSource,
+    Counts,
+    Input,
+    Manifest,
+    Policies,
+    PolicyName,
+    PublicValues,
+)
 from taciturn.screening.corpus.options import Options
-from taciturn.screening.policies.base import Policy
+from taciturn.screening.policies.base import Named, Policy
+from taciturn.screening.sparing import Sparing
 
 
 def describe(
     options: Options,
     pi: Policy,
-    conservative: Policy,
+    conservative: Named,
     inputs: tuple[Input, ...],
     counts: Counts,
     key: str,
     labels: bool,
     sources: tuple[Source, ...] = (),
 ) -> Manifest:
+    public = None
+    if isinstance(conservative, Sparing):
+        spared = conservative.public
+        public = PublicValues(values=len(spared.values), digest=spared.digest, kinds=spared.kinds)
     published = options.order == "as-published"
     reasons = (*((_PUBLISHED,) if published else ()), *((CLEANED[options.clean],) if options.clean in CLEANED else ()))
     policies = Policies(
@@ -39,6 +52,7 @@ def describe(
         miss_rate=options.miss_rate,
         miss_seed=options.miss_seed,
         policies=policies,
+        public=public,
         skeletons=options.skeletons,
         originals=options.keep_originals,
         labels=labels,
@@ -46,7 +60,7 @@ def describe(
         cleaned=tuple(CleanedSource(name=s.name, read=s.read, kept=s.kept, removed=s.removed) for s in sources),
         counts=counts,
         warnings=tuple(_warnings(counts)),
-        conditions=tuple(_conditions(options, policies, counts, labels)),
+        conditions=tuple(_conditions(options, policies, public, counts, labels)),
         guarantee_ok=not reasons,
         reasons=reasons,
     )
@@ -85,11 +99,15 @@ def _warnings(counts: Counts) -> Iterator[str]:
         yield "no record is public"
 
 
-def _conditions(options: Options, policies: Policies, counts: Counts, labels: bool) -> Iterator[str]:
+def _conditions(
+    options: Options, policies: Policies, public: PublicValues | None, counts: Counts, labels: bool
+) -> Iterator[str]:
     if labels:
         yield "no label says anything secret: labels are stored and trained on as they are"
     if not policies.conservative.covers_all:
         yield "π or π_c marks something of every secret, so that its record is private"
+    if public is not None:
+        yield f"no secret is, or lies in, {public.said}: π_c leaves these unmarked"
     if options.skeletons and not policies.conservative.covers_all:
         yield (
             "every secret lies wholly in what π or π_c marks, and replacing it by <MASK> leaves its record's skeleton "

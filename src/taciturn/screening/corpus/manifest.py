@@ -9,6 +9,8 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError
+from taciturn.screening.policies.public import said_kinds
+from taciturn.screening.policies.public_kinds import Kind
 
 FORMAT = 3
 
@@ -77,6 +79,23 @@ class Policies(_Frozen):
     conservative: PolicyName
 
 
+class PublicValues(_Frozen):
+    """What π_c leaves unmarked. values: how many; digest: of their set (``Public.digest``), "" without any; kinds: names."""
+
+    values: int = Field(ge=0)
+    digest: str = Field(pattern="^([0-9a-f]{32})?$")
+    kinds: tuple[Kind, ...]
+
+    @property
+    def said(self) -> str:
+        """
+        >>> PublicValues(values=2, digest="0123456789abcdef" * 2, kinds=("time",)).said
+        'one of the 2 public values (digest 01234567) or a time of day'
+        """
+        values = f"one of the {self.values} public values (digest {self.digest[:8]})" if self.values else ""
+        return " or ".join(filter(None, (values, said_kinds(self.kinds))))
+
+
 class Input(_Frozen):
     name: str
     digest: str
@@ -105,8 +124,8 @@ class Manifest(_Frozen):
     key: content key, a hash of the input digests, the policies, the options (of reading, too) and the screening code. It
     depends on the private text: it stays in this folder, and must be blinded before it is published. guarantee_ok: whether
     the preprocessing is the one the proofs need; reasons: why not. conditions: what the proofs assume of the policies.
-    labels: whether records carry labels, which nothing redacts. clean: how documents were left out before screening, and
-    cleaned, from which sources.
+    public: what π_c leaves unmarked because it is public anyway. labels: whether records carry labels, which nothing
+    redacts. clean: how documents were left out before screening, and cleaned, from which sources.
     """
 
     format: int = FORMAT
@@ -119,6 +138,7 @@ class Manifest(_Frozen):
     miss_rate: float
     miss_seed: int
     policies: Policies
+    public: PublicValues | None = None
     skeletons: bool
     originals: bool
     labels: bool = False

@@ -16,7 +16,7 @@ from taciturn.errors import UsageError, nearest
 from taciturn.screening.cleaning.clean import CLEAN, Clean
 from taciturn.screening.corpus.manifest import Input
 from taciturn.screening.dedup import SCOPES, Scope
-from taciturn.screening.policies.base import Policy
+from taciturn.screening.policies.base import Named, Policy
 from taciturn.text.readers import Corpus
 from taciturn.text.segment import Unit
 
@@ -48,7 +48,7 @@ class Options:
                 raise UsageError(f"{what} '{value}' is unknown; {nearest(value, known)}")
 
 
-def content_key(options: Options, policies: tuple[Policy, Policy], corpus: Corpus, inputs: Sequence[Input]) -> str:
+def content_key(options: Options, policies: tuple[Policy, Named], corpus: Corpus, inputs: Sequence[Input]) -> str:
     """32 hex digits: a hash of the input digests, the reading options, both policies, the options and the code."""
     parts = {
         "inputs": [(i.name, i.digest) for i in inputs],

@@ -19,6 +19,7 @@ from taciturn.screening.measuring.sample import draw, read_population
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.corrections import Corrections
+from taciturn.screening.policies.public import Public
 from taciturn.screening.redact import ADJACENT, maximal
 from taciturn.text.readers import Corpus
 from taciturn.text.spans import Span, merge
@@ -99,7 +100,13 @@ def corrected_policy(pi: Policy, path: Path, name: str | None = None) -> Policy:
 
 
 def rescreen(
-    screened: ScreenedCorpus, corpus: Corpus, pi: Policy, conservative: Policy, path: Path, out: Path
+    screened: ScreenedCorpus,
+    corpus: Corpus,
+    pi: Policy,
+    conservative: Policy,
+    path: Path,
+    out: Path,
+    public: Public | None = None,
 ) -> ScreenedCorpus:
     """Screen the same input again with the corrections of ``path``, under the options of ``screened``.
 
@@ -120,6 +127,7 @@ def rescreen(
         skeletons=manifest.skeletons,
         miss_rate=manifest.miss_rate,
         miss_seed=manifest.miss_seed,
+        public=public,
         max_bad=manifest.counts.quarantined,
         keep_originals=manifest.originals,
         out=out,

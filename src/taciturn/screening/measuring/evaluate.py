@@ -12,6 +12,9 @@ from dataclasses import dataclass, field
 from itertools import islice
 
 from taciturn.screening.policies.base import Policy
+from taciturn.screening.policies.derived import Cached
+from taciturn.screening.policies.public import Public
+from taciturn.screening.sparing import Sparing
 from taciturn.text.document import MASK, Record
 from taciturn.text.spans import Detection, merge
 
@@ -87,13 +90,23 @@ class Score:
         return self.public / self.records if self.records else 0.0
 
 
-def evaluate(records: Iterable[Record], policies: Sequence[Policy], conservative: Policy | None = None) -> list[Score]:
-    """One score a policy. conservative: what it marks (π_c) makes a record private as well; redaction stays π's."""
+def evaluate(
+    records: Iterable[Record],
+    policies: Sequence[Policy],
+    conservative: Policy | None = None,
+    public: Public | None = None,
+) -> list[Score]:
+    """One score a policy. conservative: what it marks (π_c), but for what is ``public``, makes a record private as well;
+    redaction stays π's."""
     tallies = [(Counter[str](), Counter[tuple[str, str]]()) for _ in policies]
     for batch in _batches(records):
         bodies = [record.body for record in batch]
-        wide = conservative.find(bodies) if conservative is not None else [Detection()] * len(batch)
+        shared = None if conservative is None else Cached(conservative)
         for policy, (counts, labels) in zip(policies, tallies, strict=True):
+            wide = [Detection()] * len(batch)
+            if conservative is not None and shared is not None:
+                chosen = Sparing.of(policy, conservative, public)
+                wide = (chosen.over(policy, shared) if isinstance(chosen, Sparing) else shared).find(bodies)
             for record, detection, also in zip(batch, policy.find(bodies), wide, strict=True):
                 _add(record, detection, also, counts, labels)
     return [_score(p.name, counts, labels) for p, (counts, labels) in zip(policies, tallies, strict=True)]

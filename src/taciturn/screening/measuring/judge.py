@@ -10,7 +10,7 @@ from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import Line
 from taciturn.screening.measuring.evaluate import TOKEN
 from taciturn.screening.measuring.sample import Known, read_population
-from taciturn.screening.policies.base import Finder, Policy
+from taciturn.screening.policies.base import Finder, Named, Policy
 from taciturn.screening.policies.derived import Missing
 from taciturn.screening.rows import Local, Outcome, Row
 from taciturn.text.document import Record
@@ -45,7 +45,7 @@ def judge_records(
     lines: Iterable[Line],
     screened: ScreenedCorpus,
     pi: Policy,
-    conservative: Policy,
+    conservative: Named,
     records: Mapping[str, Known] | None = None,
 ) -> list[Judged]:
     """What the policies make of each record that was looked at (lines that are "todo" are left out).

@@ -13,7 +13,7 @@ from taciturn.errors import DataError
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.measuring.sample import read_population
 from taciturn.screening.partition import RecordPart
-from taciturn.screening.policies.base import Policy
+from taciturn.screening.policies.base import Named, Policy
 from taciturn.screening.redact import ADJACENT, Interval, maximal
 from taciturn.screening.rows import Local
 from taciturn.text.document import Document, Record
@@ -86,7 +86,7 @@ def of_screened(screened: ScreenedCorpus) -> Iterator[Record]:
 
 
 def chosen(
-    records: Iterable[Record], pi: Policy, conservative: Policy, n: int, show: Show = "all", seed: int | None = None
+    records: Iterable[Record], pi: Policy, conservative: Named, n: int, show: Show = "all", seed: int | None = None
 ) -> list[Shown]:
     """The first ``n`` records of a part, or with a seed ``n`` of them drawn at random, in corpus order."""
     if seed is None:
@@ -96,7 +96,7 @@ def chosen(
     return _reservoir(_of_part(records, pi, conservative, show), n, seed)
 
 
-def _of_part(records: Iterable[Record], pi: Policy, conservative: Policy, show: Show) -> Iterator[Shown]:
+def _of_part(records: Iterable[Record], pi: Policy, conservative: Named, show: Show) -> Iterator[Shown]:
     rest = iter(records)
     while batch := list(islice(rest, _BATCH)):
         yield from (record for record in preview_records(batch, pi, conservative) if show in ("all", record.part))
@@ -112,7 +112,7 @@ def _reservoir(items: Iterable[T], n: int, seed: int) -> list[T]:
     return [item for _, item in sorted(kept.values(), key=lambda entry: entry[0])]
 
 
-def preview_records(records: Sequence[Record], pi: Policy, conservative: Policy) -> list[Shown]:
+def preview_records(records: Sequence[Record], pi: Policy, conservative: Named) -> list[Shown]:
     """Records under two policies."""
     local = Local.of(pi, conservative, skeletons=False)
     rows = local.rows(records)

@@ -67,6 +67,19 @@ class Finder(Protocol):
     def apart(self, texts: Sequence[str]) -> list[bool]: ...
 
 
+class Named(Finder, Protocol):
+    """A finder that a corpus can be screened with: a ``Policy``, or one that spares public values (sparing.py)."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def version(self) -> str: ...
+
+    @property
+    def covers_all(self) -> bool: ...
+
+
 @dataclass(frozen=True)
 class Policy:
     """A union of detectors.
