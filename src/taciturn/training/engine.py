@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
@@ -11,14 +10,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torch
 from torch import nn
 
 from taciturn.errors import DataError, Interrupted, UsageError
 from taciturn.models.held_out import HeldOut, Utility
 from taciturn.models.precision import autocast_type
 from taciturn.models.tokens import Tokens, mask_id
-from taciturn.persample.capture import trainable_names
 from taciturn.privacy.accounting.events import Event
 from taciturn.privacy.certificates.exported_model import VALUES
 from taciturn.privacy.certificates.ledger import Ledger
@@ -27,21 +24,21 @@ from taciturn.training import optim
 from taciturn.training.check import require_isolation
 from taciturn.training.distributed.fsdp import shard
 from taciturn.training.distributed.processes import ALONE, World, answering
+from taciturn.training.given import check_given, facts
 from taciturn.training.passes import Work
 from taciturn.training.phase import Phase
-from taciturn.training.phase_terms import Counts
 from taciturn.training.plan import Plan, Step
 from taciturn.training.randomness.sampling import chosen, draw
 from taciturn.training.state import checkpoint
+from taciturn.training.state.average import keep_near
 from taciturn.training.state.checkpoint import Position, State, room_on_disk
 from taciturn.training.state.interrupt import interruptible
 from taciturn.training.state.metrics import Clock, Metrics, Progress
 from taciturn.training.state.noise_key import environment
 from taciturn.training.state.releases import Releases
-from taciturn.training.state.stuck_tensors import fingerprint, to_watch, watched
+from taciturn.training.state.stuck_tensors import to_watch, watched
 from taciturn.training.step import take
 from taciturn.training.units.row_groups import Units
-from taciturn.training.updates import release
 from taciturn.training.updates.plain import never_filled
 from taciturn.training.updates.release import Context
 from taciturn.training.values.fill import Filler
@@ -96,15 +93,13 @@ def fit(
     LostProcess when another process is gone.
     """
     units = units or {}
-    _check_data(plan, data, units)
-    world.same(lambda: _facts(plan, model, data, units))
+    check_given(plan, data, units)
+    world.same(lambda: facts(plan, model, data, units))
     require_isolation(plan, model, data)
     world = _cut(model, plan, options, world)
     mask, device = mask_id(tokenizer), next(model.parameters()).device
     seeded = plan.seeds.noise is not None
-    here = (
-        None if seeded else environment(lambda: _facts(plan, model, data, units), options.token_budget, device, world)
-    )
+    here = None if seeded else environment(lambda: facts(plan, model, data, units), options.token_budget, device, world)
     plain, clipped = (
         Work(options.token_budget, autocast_type(plan.model.dtype), again=world.mesh is None) for _ in range(2)
     )
@@ -136,7 +131,7 @@ def fit(
             _keep_tables(state, step, out, world)
             _update(state, step, rates[phase.name](step.in_phase), still[phase.name], world)
             if _ends(step):
-                _keep(state, initial, phase.kept)
+                keep_near(state.model, state.average, initial, phase.kept)
             if step.in_phase + 1 == plan.steps_of(phase):
                 state.optimisers[phase.name].state.clear()  # the next phase has its own
             done = step.number + 1
@@ -182,51 +177,6 @@ def _keep_tables(state: State, step: Step, out: Path, world: World) -> None:
     table = state.tables.get(step.phase.name)
     if table is not None and world.leads:
         write_bytes(out / VALUES, table.to_bytes())
-
-
-def _check_data(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]) -> None:
-    for phase in plan.phases:
-        tokens = data[phase.name]
-        if isinstance(phase.rule, Counts) != isinstance(tokens, Slots):
-            raise UsageError(f"phase {phase.name!r}: Slots are what counts are of, and of nothing else")
-        if not isinstance(tokens, Tokens | Slots):
-            raise UsageError(
-                f"phase {phase.name!r}: expected its records as Tokens, found a {type(tokens).__name__}. The plan draws the "
-                "batches; a loader of its own would draw them at a rate the accountant does not know, and the stated ε "
-                "would not hold"
-            )
-        release.of(phase.rule)  # a rule that nothing carries out is named before anything is written
-        if isinstance(tokens, Tokens) and phase.rule.sensitive and tokens.sensitive is None:
-            raise UsageError(
-                f"phase {phase.name!r}: its rule noises sensitive tokens, and its records do not say which those are"
-            )
-        if (phase.unit == "record") == (phase.name in units):
-            raise UsageError(f"phase {phase.name!r} draws units of the kind {phase.unit!r}: give units, but for record")
-        count = len(units[phase.name]) if phase.name in units else len(tokens)
-        if count != phase.records:
-            what = "records" if phase.unit == "record" else f"units of the kind {phase.unit!r}"
-            raise DataError(f"phase {phase.name!r} has {count} {what}, its plan says {phase.records}")
-
-
-def _facts(
-    plan: Plan, model: nn.Module, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]
-) -> dict[str, str]:
-    """What all processes must have alike; hashes only."""
-    weights = [fingerprint(t).tolist() for t in model.state_dict().values()]
-    records = {f"the records of phase {name}": _digest(each) for name, each in data.items()}
-    drawn = {f"the units of phase {name}": _hash(each.rows, each.offsets, each.weights) for name, each in units.items()}
-    shape = hashlib.blake2b(str(weights).encode(), digest_size=16).hexdigest()
-    return {"the plan": plan.key, "the model's weights": shape, **records, **drawn}
-
-
-def _digest(tokens: Tokens | Slots) -> str:
-    if isinstance(tokens, Slots):
-        return tokens.digest
-    return _hash(tokens.flat, tokens.offsets, tokens.scored, tokens.labels, tokens.sensitive)
-
-
-def _hash(*parts: Any) -> str:
-    return hashlib.blake2b(b"".join(p.tobytes() for p in parts if p is not None), digest_size=16).hexdigest()
 
 
 def _cut(model: nn.Module, plan: Plan, options: Options, world: World) -> World:
@@ -278,19 +228,6 @@ def _looks_back(phase: Phase) -> bool:
 def _ends(step: Step) -> bool:
     """Whether it is the last of its phase, this time that the phase comes up."""
     return (step.in_phase + 1) % step.phase.steps == 0
-
-
-@torch.no_grad()
-def _keep(state: State, initial: nn.Module, kept: float) -> None:
-    """θ ← (1 − α)·θ₀ + α·θ, of what is trained and of its average."""
-    if kept == 1:
-        return
-    begun = {name: p for p, name in trainable_names(initial).items()}
-    for p, name in trainable_names(state.model).items():
-        p.lerp_(begun[name], 1 - kept)
-        if state.average is not None:
-            average = state.average.weights[name]
-            average.lerp_(begun[name].to(average.dtype), 1 - kept)
 
 
 def _utility(state: State, valid: HeldOut | None, world: World) -> Utility | None:

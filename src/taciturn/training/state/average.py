@@ -1,4 +1,5 @@
-"""A moving average of the weights, for evaluation and export. It only reads what updates have released: no privacy cost."""
+"""Weights that follow those of training: a moving average, and a mixture with those of the beginning. Both only read what
+updates have released: no privacy cost."""
 
 from __future__ import annotations
 
@@ -55,6 +56,19 @@ class Average:
             with torch.no_grad():
                 for name, p in _trainable(model).items():
                     p.copy_(kept[name])
+
+
+@torch.no_grad()
+def keep_near(model: nn.Module, average: Average | None, begun: nn.Module, kept: float) -> None:
+    """θ ← (1 − α)·θ₀ + α·θ with α = ``kept``, of what is trained and of its average; θ₀ are the weights of ``begun``
+    (WiSE-FT, Wortsman et al. 2022, section 3)."""
+    if kept == 1:
+        return
+    first = _trainable(begun)
+    for name, p in _trainable(model).items():
+        p.lerp_(first[name], 1 - kept)
+        if average is not None:
+            average.weights[name].lerp_(_wide(first[name]), 1 - kept)
 
 
 def _trainable(model: nn.Module) -> dict[str, nn.Parameter]:

@@ -1,0 +1,64 @@
+"""What a run is given beside its plan: whether it fits, and what all processes must have alike."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any
+
+from torch import nn
+
+from taciturn.errors import DataError, UsageError
+from taciturn.models.tokens import Tokens
+from taciturn.training.phase_terms import Counts
+from taciturn.training.plan import Plan
+from taciturn.training.state.stuck_tensors import fingerprint
+from taciturn.training.units.row_groups import Units
+from taciturn.training.updates import release
+from taciturn.training.values.slots import Slots
+
+
+def check_given(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]) -> None:
+    """Raises UsageError and DataError for records and units that are not those of the plan's phases."""
+    for phase in plan.phases:
+        tokens = data[phase.name]
+        if isinstance(phase.rule, Counts) != isinstance(tokens, Slots):
+            raise UsageError(f"phase {phase.name!r}: Slots are what counts are of, and of nothing else")
+        if not isinstance(tokens, Tokens | Slots):
+            raise UsageError(
+                f"phase {phase.name!r}: expected its records as Tokens, found a {type(tokens).__name__}. The plan draws the "
+                "batches; a loader of its own would draw them at a rate the accountant does not know, and the stated ε "
+                "would not hold"
+            )
+        release.of(phase.rule)  # a rule that nothing carries out is named before anything is written
+        if isinstance(tokens, Tokens) and phase.rule.sensitive and tokens.sensitive is None:
+            raise UsageError(
+                f"phase {phase.name!r}: its rule noises sensitive tokens, and its records do not say which those are"
+            )
+        if (phase.unit == "record") == (phase.name in units):
+            raise UsageError(f"phase {phase.name!r} draws units of the kind {phase.unit!r}: give units, but for record")
+        count = len(units[phase.name]) if phase.name in units else len(tokens)
+        if count != phase.records:
+            what = "records" if phase.unit == "record" else f"units of the kind {phase.unit!r}"
+            raise DataError(f"phase {phase.name!r} has {count} {what}, its plan says {phase.records}")
+
+
+def facts(
+    plan: Plan, model: nn.Module, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]
+) -> dict[str, str]:
+    """What all processes must have alike; hashes only."""
+    weights = [fingerprint(t).tolist() for t in model.state_dict().values()]
+    records = {f"the records of phase {name}": _digest(each) for name, each in data.items()}
+    drawn = {f"the units of phase {name}": _hash(each.rows, each.offsets, each.weights) for name, each in units.items()}
+    shape = hashlib.blake2b(str(weights).encode(), digest_size=16).hexdigest()
+    return {"the plan": plan.key, "the model's weights": shape, **records, **drawn}
+
+
+def _digest(tokens: Tokens | Slots) -> str:
+    if isinstance(tokens, Slots):
+        return tokens.digest
+    return _hash(tokens.flat, tokens.offsets, tokens.scored, tokens.labels, tokens.sensitive)
+
+
+def _hash(*parts: Any) -> str:
+    return hashlib.blake2b(b"".join(p.tobytes() for p in parts if p is not None), digest_size=16).hexdigest()
