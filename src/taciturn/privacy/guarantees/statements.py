@@ -4,6 +4,7 @@ docs/guarantees.md."""
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 
 from taciturn.privacy.accounting.accountant import Profile, accountant_name, compose
@@ -69,7 +70,7 @@ def table(profile: Profile, evidence: Evidence) -> tuple[Assumption, ...]:
     """What a released table of values shows of few records, in words (§3.7); nothing where none was released."""
     if not profile.shown:
         return ()
-    most = max((k for k in range(1, SHOWN + 1) if profile.for_group(k).escaped <= evidence.delta), default=0)
+    most = bisect_right(range(1, SHOWN + 1), evidence.delta, key=lambda k: profile.for_group(k).escaped)
     what = "record" if most == 1 else "records"
     return (
         Assumption(
