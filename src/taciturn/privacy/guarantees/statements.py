@@ -40,6 +40,8 @@ ALONE = Assumption(
     enforced=True,
 )
 LOCAL = Assumption("screening is record-local and training does not depend on the order of records", enforced=True)
+TABLE = "a table of values"
+"""How the assumption about a released table of values begins."""
 SHOWN = 1000
 """Records beyond which nobody asks in how many a value may stand without being in a table."""
 NOISED = (SAMPLED, CONSTANTS, ALONE, LOCAL)
@@ -74,7 +76,7 @@ def table(profile: Profile, evidence: Evidence) -> tuple[Assumption, ...]:
     what = "record" if most == 1 else "records"
     return (
         Assumption(
-            "a table of values that stand in many records was released once, with noise in its counts, and is public; a "
+            f"{TABLE} that stand in many records was released once, with noise in its counts, and is public; a "
             f"value in at most {most} {what} is in it with a chance of at most {evidence.delta:g}",
             enforced=True,
         ),
