@@ -29,16 +29,23 @@ from taciturn.errors import DataError, Elsewhere, MismatchError, TaciturnError
 from taciturn.models import lora
 from taciturn.models.hf import checkpoint_activations, load_model
 from taciturn.models.lora import Lora
-from taciturn.models.tokens import mask_id
+from taciturn.models.tokens import encode_all, mask_id
+from taciturn.text.document import MASK
 from taciturn.training import engine
 from taciturn.training.distributed.fsdp import gathered, is_cut, shard
 from taciturn.training.distributed.processes import ALONE, World, joined
 from taciturn.training.engine import Options
 from taciturn.training.passes import Work
+from taciturn.training.phase import Phase
+from taciturn.training.phase_terms import Counts, Fill
 from taciturn.training.plan import Plan, Step
 from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.samplers import Poisson
 from taciturn.training.schedules import Optimiser
 from taciturn.training.updates.clip_noise import private_gradient
+from taciturn.training.values.contexts import Contexts
+from taciturn.training.values.fill import Filler
+from taciturn.training.values.slots import Slots
 
 GENTLE = Optimiser("adamw", 3e-4)
 """A rate at which one step of the grid that noised sums are rounded to moves no weight by 1e-6."""
@@ -89,7 +96,8 @@ class Case:
     def run(self, out: Path, world: World = ALONE, **how: Any) -> torch.Tensor:
         """The weights the case comes to, whole. Processes have token budgets, and so numbers of passes, of their own."""
         m = self.make()
-        data = {phase.name: DATA for phase in self.plan.phases}
+        data = {phase.name: DATA if phase.moves else SLOTS for phase in self.plan.phases}
+        how["fillers"] = {phase.name: FILLER for phase in self.plan.phases if phase.fill is not None}
         options = replace(self.options, token_budget=90 if world.rank == 1 else 8192)
         engine.fit(self.plan, m, TOKENIZER, data, out, options, world=world, **how)
         named = dict(m.named_parameters())
@@ -101,6 +109,12 @@ def noisy(rate: float = 0.3, **rule: Any) -> Any:
     return replace(private(rate, **rule), optimiser=GENTLE)
 
 
+SAID = [f"record {i} says hello on {('Monday', 'Sunday')[i % 2]}" for i in range(len(DATA))]
+SKELETONS = [f"record {i} says hello on {MASK}" for i in range(len(DATA))]
+SLOTS = Slots.of(zip(SAID, SKELETONS, strict=True), Contexts.of(SKELETONS))
+FILLER = Filler(SKELETONS, lambda _, texts: encode_all(TOKENIZER, texts), TOKENIZER)
+TABLE = Phase("values", ("private",), len(DATA), Poisson(1.0), Counts(0.2, 2.0), 1, Optimiser(), once=True)
+FILLED = replace(public(), fill=Fill("initial", table="values", candidates=3))
 CLIPPED = Optimiser("sgd", 0.1, momentum=0.9, max_grad_norm=0.5)
 CASES = {
     "two phases": Case(plan(public(), noisy()), lstm),
@@ -108,6 +122,9 @@ CASES = {
     "average, adaptive clipping": Case(plan(public(3, CLIPPED), noisy(clipping="adaptive"), average=0.9), lstm),
     "operating-system noise": Case(plan(public(2), noisy(), noise=None), lstm),
     "dropout": Case(plan(public(), noisy()), forgetful),
+    "a table of values": Case(
+        plan(TABLE, replace(public(), fill=Fill("initial", table="values", candidates=3)), noisy()), lstm
+    ),
 }
 SHARDED = {
     "gpt2": Case(plan(public(2, CLIPPED), noisy(steps=3)), gpt2, CUT),

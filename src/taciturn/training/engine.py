@@ -128,7 +128,7 @@ def fit(
             shown = take(step, state, tokens, drawn, run)
             if not releases.note(step, state):
                 continue
-            _keep_tables(state, step, out, world)
+            _keep_tables(state, step, out, releases, world)
             _update(state, step, rates[phase.name](step.in_phase), still[phase.name], world)
             if _ends(step):
                 keep_near(state.model, state.average, initial, phase.kept)
@@ -172,10 +172,11 @@ def fit(
     model.eval()
 
 
-def _keep_tables(state: State, step: Step, out: Path, world: World) -> None:
-    """Write a table that the step released, now that its line is in the ledger."""
+def _keep_tables(state: State, step: Step, out: Path, releases: Releases, world: World) -> None:
+    """Write a table that the step released, now that its line is in the ledger, and on the disk before the table is."""
     table = state.tables.get(step.phase.name)
     if table is not None and world.leads:
+        releases.settle()
         write_bytes(out / VALUES, table.to_bytes())
 
 

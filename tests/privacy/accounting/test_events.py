@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from taciturn.errors import GuaranteeError, UsageError
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.event_files import from_json
-from taciturn.privacy.accounting.events import PARTS, NonPrivate, PoissonGaussian
+from taciturn.privacy.accounting.events import PARTS, NonPrivate, PoissonGaussian, ThresholdedCounts
 
 noisy = st.builds(
     PoissonGaussian,
@@ -18,8 +18,14 @@ noisy = st.builds(
 )
 plain = st.builds(NonPrivate, st.lists(st.sampled_from(sorted(PARTS)), min_size=1).map(tuple))
 
+counted = st.builds(
+    ThresholdedCounts,
+    st.floats(1e-3, 1e4), st.floats(1e-3, 1e4), st.floats(1e-3, 1e3), st.integers(1, 100),
+    st.sampled_from([(1.0,), (0.6, 0.35), (0.5, 0.5, 0.5, 0.5)]),
+)  # fmt: skip
 
-@given(noisy | plain)
+
+@given(noisy | plain | counted)
 def test_json_round_trip(event):
     assert from_json(event.to_json()) == event
 

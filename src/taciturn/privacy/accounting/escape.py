@@ -8,6 +8,7 @@ import numpy as np
 from scipy.special import log_ndtr
 
 from taciturn.errors import UsageError
+from taciturn.privacy.accounting.effort import pay
 from taciturn.privacy.accounting.events import ThresholdedCounts
 
 _PIECES = 256  # of the range of a key's count; each piece is bounded by its ends, so fewer only raise the bound
@@ -25,6 +26,7 @@ def escape(event: ThresholdedCounts, group: int = 1) -> float:
     >>> bool(escape(event) < escape(event, 10) < escape(event, 40) == 1.0)
     True
     """
+    pay(len(event.shares) * event.keys * _PIECES)
     n = np.arange(1, event.keys + 1)
     weight = np.minimum(1.0, np.sqrt(event.record_weight / n))
     total = 0.0

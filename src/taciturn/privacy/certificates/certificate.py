@@ -36,6 +36,7 @@ from taciturn.privacy.guarantees.claims import Claims, foreseen_effort, spent_of
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import EMPTY, Guarantee, from_number, to_number
 from taciturn.privacy.guarantees.release import RELEASE, against_release, over_target, refutations
+from taciturn.privacy.guarantees.statements import TABLE
 
 __all__ = ["CERTIFICATE", "EVIDENCE", "LEDGER", "PLAN", "Certificate", "canonical", "digest_of", "issue", "load_json",
            "off_plan", "recompute", "write_json"]  # fmt: skip
@@ -212,8 +213,10 @@ def recompute(folder: Path, ledger: Ledger, claims: Claims) -> dict[str, Any]:
 
 
 def sentences(guarantees: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The sentences of a certificate, from the numbers in it."""
-    return [Guarantee.from_json(each).words() for each in guarantees]
+    """The sentences of a certificate, from the numbers in it; and one on what was released beside the model."""
+    statements = [Guarantee.from_json(each) for each in guarantees]
+    texts = dict.fromkeys(a.text for each in statements for a in each.assumptions if a.text.startswith(TABLE))
+    return [*(each.words() for each in statements), *(f"{text[0].upper()}{text[1:]}." for text in texts)]
 
 
 def off_plan(plan: Mapping[str, Any], ledger: Ledger) -> list[tuple[str, str, str]]:

@@ -4,6 +4,7 @@ docs/guarantees.md."""
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 
 from taciturn.privacy.accounting.accountant import Profile, accountant_name, compose
@@ -39,6 +40,8 @@ ALONE = Assumption(
     enforced=True,
 )
 LOCAL = Assumption("screening is record-local and training does not depend on the order of records", enforced=True)
+TABLE = "a table of values"
+"""How the assumption about a released table of values begins."""
 SHOWN = 1000
 """Records beyond which nobody asks in how many a value may stand without being in a table."""
 NOISED = (SAMPLED, CONSTANTS, ALONE, LOCAL)
@@ -70,11 +73,11 @@ def table(profile: Profile, evidence: Evidence) -> tuple[Assumption, ...]:
     """What a released table of values shows of few records, in words (§3.7); nothing where none was released."""
     if not profile.shown:
         return ()
-    most = max((k for k in range(1, SHOWN + 1) if profile.for_group(k).escaped <= evidence.delta), default=0)
+    most = bisect_right(range(1, SHOWN + 1), evidence.delta, key=lambda k: profile.for_group(k).escaped)
     what = "record" if most == 1 else "records"
     return (
         Assumption(
-            "a table of values that stand in many records was released once, with noise in its counts, and is public; a "
+            f"{TABLE} that stand in many records was released once, with noise in its counts, and is public; a "
             f"value in at most {most} {what} is in it with a chance of at most {evidence.delta:g}",
             enforced=True,
         ),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from taciturn.training.phase_terms import Counts
 from taciturn.training.plan import Step
-from taciturn.training.randomness.gaussian import SecretSource
+from taciturn.training.randomness.gaussian import SecretSource, grid_of
 from taciturn.training.state.checkpoint import State
 from taciturn.training.updates.release import Context
 from taciturn.training.values.counting import closed, opened, weights
@@ -34,8 +34,9 @@ def noised(slots: Slots, rule: Counts, secret: SecretSource, step: int) -> Table
     weight = weights(slots, rule.record_weight)
     values, shapes = opened(slots, weight)
     _add_noise(secret, step, (values, shapes), (by_value, by_shape), std, 0)
-    kept_values = _above(slots.values, by_value * values, rule.threshold)
-    kept_shapes = _above(slots.shapes, by_shape * shapes, rule.threshold)
+    least = rule.threshold + grid_of(std) / 2  # a count that was rounded up to what is shown was above τ as well
+    kept_values = _above(slots.values, by_value * values, least)
+    kept_shapes = _above(slots.shapes, by_shape * shapes, least)
     contexts, tails = closed(slots, weight, kept_values, kept_shapes)
     _add_noise(secret, step, (contexts, tails), (by_context, by_tail), std, len(values) + len(shapes))
     return Table(

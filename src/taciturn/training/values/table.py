@@ -136,6 +136,12 @@ def _drawn(table: Table) -> Drawn:
     missing = min(max((coverage - average) / max(1 - average, 1e-12), 0.0), 1.0)
     tails = np.where(table.tails > CLEAR * table.stds[3], table.tails, 0.0)
     tails[:, 0] += 1e-9  # none where no count is clear
-    keys = np.cumsum(weights, 1) / np.maximum(weights.sum(1, keepdims=True), 1e-12)
-    filled = explained + (1 - explained) * missing if total else np.zeros(len(rest))
-    return Drawn(keys, np.cumsum(tails, 1) / tails.sum(1, keepdims=True), filled, coverage if total else 0.0)
+    some = total > 1e-12
+    filled = explained + (1 - explained) * missing if some else np.zeros(len(rest))
+    return Drawn(_distribution(weights), _distribution(tails), filled, coverage if some else 0.0)
+
+
+def _distribution(weights: Floats) -> Floats:
+    """Sums from the left, which end at exactly 1, so that no draw in [0, 1) falls behind the last."""
+    sums = np.cumsum(weights, 1)
+    return sums / np.maximum(sums[:, -1:], 1e-300)

@@ -1,0 +1,249 @@
+"""guarantees.md §3.7, Lemma 3: the tables of neighbours that were screened for real are no further apart than Δ."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from neighbours import (
+    SCOPES,
+    context_policies,
+    context_policy,
+    local_policies,
+    neighbours,
+    policies,
+    run,
+    words_policy,
+)
+from tables import minus, names, norm, vector
+from taciturn.mechanisms.values import slots_of
+from taciturn.screening import Policy, ScreenedCorpus, screen
+from taciturn.screening.policies import policy, registry
+from taciturn.screening.policies.patterns import detector
+from taciturn.screening.policies.patterns import names as patterns
+from taciturn.text.document import MASK
+from taciturn.text.readers import Corpus
+from taciturn.training.phase_terms import Counts
+from taciturn.training.values.contexts import Contexts
+from taciturn.training.values.counting import weights
+from taciturn.training.values.slots import Slots
+
+RULE = Counts(2.0, 20.0)
+DELTA = RULE.release.distance
+CLOSE = 1 + 1e-12
+
+
+def further(ours: ScreenedCorpus, theirs: ScreenedCorpus, seed: int, changed: int = 1) -> float:
+    """How far the tables are apart, whichever keys were shown; AssertionError where they may not differ at all."""
+    a, b = slots_of(ours), slots_of(theirs)
+    assert a.contexts == b.contexts
+    if changed == 1:
+        assert abs(len(a.masks) - len(b.masks)) <= 1, "one pair may be another's copy"
+    random_ = random.Random(seed)
+    every = [sorted(mine | others) for mine, others in zip(names(a), names(b), strict=True)]
+    some = [[name for name in all_ if random_.random() < 0.5] for all_ in every]
+    return max(norm(minus(vector(a, RULE, *keys), vector(b, RULE, *keys))) for keys in (every, some, ([], [])))
+
+
+# Made-up policies, whole corpora
+
+
+@settings(max_examples=120)
+@given(neighbours(), policies, policies, st.sampled_from(SCOPES), st.integers())
+def test_the_tables_of_neighbours_are_no_further_apart_than_stated(
+    pair: tuple[list[str], list[str], int, str], pi: Policy, wide: Policy, scope: str, seed: int
+) -> None:
+    """With duplicates and literal masks, whatever the corpus's own dedup; the secret is any run of words."""
+    texts, masked, at, _ = pair
+    ours, theirs = run(texts, pi, wide, scope), run(masked, pi, wide, scope)
+    parts = [corpus.table["part"].to_pylist() for corpus in (ours, theirs)]
+    skeletons = [corpus.table["skeleton"].to_pylist()[at] for corpus in (ours, theirs)]
+    if parts[0] != parts[1] or skeletons[0] != skeletons[1]:
+        return  # outside the conditions of §3.1
+    assert further(ours, theirs, seed) <= DELTA * CLOSE
+    if ours.table["redacted"].to_pylist()[at] == theirs.table["redacted"].to_pylist()[at]:
+        assert further(ours, theirs, seed) == 0, "a detected secret"
+
+
+@settings(max_examples=60)
+@given(neighbours(), st.one_of(local_policies, context_policies), st.integers(2, 5), st.integers())
+def test_all_copies_of_a_record_change_as_one(
+    pair: tuple[list[str], list[str], int, str], wide: Policy, copies: int, seed: int
+) -> None:
+    texts, masked, at, _ = pair
+    pi = words_policy([])
+    ours = run([*texts, *[texts[at]] * copies], pi, wide, "none")
+    theirs = run([*masked, *[masked[at]] * copies], pi, wide, "none")
+    if any(texts[at] == text for i, text in enumerate(texts) if i != at):
+        return
+    if ours.table["part"].to_pylist() == theirs.table["part"].to_pylist() and (
+        ours.table["skeleton"].to_pylist() == theirs.table["skeleton"].to_pylist()
+    ):
+        assert further(ours, theirs, seed) <= DELTA * CLOSE
+
+
+def test_a_group_is_no_further_apart_than_so_many() -> None:
+    rng = random.Random(1)
+    pi, wide = words_policy([]), words_policy(["x", "y"])
+    for _ in range(20):
+        texts = [" ".join(rng.choice("abxy") for _ in range(5)) for _ in range(8)]
+        masked = [text.replace("x", MASK) if i < 4 else text for i, text in enumerate(texts)]
+        changed = sum(a != b for a, b in zip(texts, masked, strict=True))
+        ours, theirs = run(texts, pi, wide), run(masked, pi, wide)
+        if ours.texts("skeletons") == theirs.texts("skeletons"):
+            assert further(ours, theirs, 0, changed) <= changed * DELTA * CLOSE
+
+
+# The registry's policies, their own examples
+
+NEEDS_NO_MODEL = registry.names()
+FRAMES = (
+    "please note {} for two people on Monday.",
+    "{}",
+    "is it {}, or 17:45 with Anna Borg?",
+    f"{MASK} {{}} at 9, {{}}",
+)
+
+
+@cache
+def wide(level: str) -> Policy:
+    return policy(level)
+
+
+def examples(name: str) -> list[str]:
+    """What the policy is written to find."""
+    if name in patterns():
+        return list(detector(name).must_find)
+    if name in registry.patterns.PRESETS:
+        return [detector(each).must_find[0] for each in registry.patterns.PRESETS[name][:6]]
+    return ["call 555-010-7701 or Dana Vale", "password hunter2"]
+
+
+def maskings(text: str, skeleton: str, rng: random.Random) -> str:
+    """``text`` with a run of words masked that stand where the skeleton has masks."""
+    words, left = text.split(" "), set(skeleton.split(" "))
+    marked = [i for i, word in enumerate(words) if word and word != MASK and word not in left]
+    if not marked:
+        return text
+    start = end = rng.choice(marked)
+    while end + 1 in marked and rng.random() < 0.5:
+        end += 1
+    return " ".join([*words[:start], MASK, *words[end + 1 :]])
+
+
+def rows(screened: ScreenedCorpus, chosen: Sequence[int]) -> ScreenedCorpus:
+    """The corpus of some of its records: screening is record-local, and tables look at no dedup of the corpus."""
+    kept = {name: screened._read(name).take(list(chosen)) for name in ("records", "duplicates")}
+    return replace(screened, held=kept)
+
+
+@pytest.mark.parametrize("level", ["conservative", "conservative:paranoid", "conservative:names"])
+def test_the_tables_of_neighbours_under_every_policy_of_the_registry(level: str) -> None:
+    """π: each policy that needs no model, shared out over the levels of π_c; records: its own examples in sentences."""
+    place = ["conservative", "conservative:paranoid", "conservative:names"].index(level)
+    compared = moved = 0
+    for name in NEEDS_NO_MODEL[place::3]:
+        rng = random.Random(name)
+        found = examples(name)
+        texts = [frame.replace("{}", rng.choice(found)) for frame in FRAMES]
+        first = screen(Corpus.from_texts(texts), policy(name), wide(level), unit="document")
+        skeletons = first.table["skeleton"].to_pylist()
+        masked = [(i, maskings(texts[i], s, rng)) for i, s in enumerate(skeletons) if s for _ in range(3)]
+        both = screen(
+            Corpus.from_texts([*texts, *(text for _, text in masked)]), policy(name), wide(level), unit="document"
+        )
+        part, skeleton = both.table["part"].to_pylist(), both.table["skeleton"].to_pylist()
+        for j, (i, _) in enumerate(masked, len(texts)):
+            if (part[i], skeleton[i]) != (part[j], skeleton[j]):
+                continue
+            others = [rng.randrange(len(part)) for _ in range(6)]  # with copies of either
+            apart = further(rows(both, [*others, i]), rows(both, [*others, j]), j)
+            assert apart <= DELTA * CLOSE, name
+            compared, moved = compared + 1, moved + (apart > 0)
+    assert compared > 150
+    assert moved > 40
+
+
+# What is reached, and what would be too much
+
+
+def slots(*pairs: tuple[str, str], least: int = 1) -> Slots:
+    return Slots.of(pairs, Contexts.of([masked for _, masked in pairs], least))
+
+
+def test_a_policy_that_is_not_local_reaches_the_distance_in_context() -> None:
+    """π marks y behind a mask: masking x takes both values out, and puts two counts of nothing in."""
+    pi, wide_ = context_policy([r"\x1a c (y)"]), words_policy(["x", "y"])
+    texts, masked = ["x c y"], [f"{MASK} c y"]
+    ours, theirs = run(texts, pi, wide_), run(masked, pi, wide_)
+    assert ours.texts("skeletons") == theirs.texts("skeletons") == [f"{MASK} c {MASK}"]
+    assert theirs.table["redacted"].to_pylist() == [f"{MASK} c {MASK}"]
+    contexts = Contexts.of(ours.texts("skeletons"), 1)
+    a, b = (
+        Slots.of(zip(c.table["redacted"].to_pylist(), c.table["skeleton"].to_pylist(), strict=True), contexts)
+        for c in (ours, theirs)
+    )
+    apart = minus(vector(a, RULE, *names(a)), vector(b, RULE, *names(a)))
+    assert norm(apart, ["context"]) == pytest.approx(RULE.shares[2] * DELTA)
+    assert norm(apart) <= DELTA
+
+
+@pytest.mark.parametrize("masks", [1, 2, 5, 16, 20])
+def test_records_of_one_skeleton_that_share_nothing_reach_it_in_every_table(masks: int) -> None:
+    masked = " ".join(f"{w} {MASK}" for w in "abcdefghijklmnopqrst"[:masks])
+
+    digits = ("1", "22", "333", "4444", "55555")
+
+    def filled(word: str, end: str) -> str:
+        values = [f"{word} {other} {each}{end}" for other in ("the", "of", "and", "to") for each in digits]
+        return " ".join(f"{w} {value}" for w, value in zip("abcdefghijklmnopqrst"[:masks], values, strict=False))
+
+    contexts = Contexts.of([masked], 1)
+    a, b = (Slots.of([(filled(*what), masked)], contexts) for what in (("not", "."), ("all", "?")))
+    keys = [mine | others for mine, others in zip(names(a), names(b), strict=True)]
+    apart = minus(vector(a, RULE, *keys), vector(b, RULE, *keys))
+    full = math.sqrt(sum(share**2 for share in RULE.shares)) * DELTA
+    assert norm(apart) == pytest.approx(full * (math.sqrt(0.5) if masks == 1 else 1.0))
+    assert 0.99 * DELTA < full <= DELTA
+
+
+def test_weights_of_a_records_own_values_would_be_too_much() -> None:
+    """π finds all but one value once x is masked: a record that weighs by the values it has would count the masks without
+    one in full, fifteen of them."""
+    masked = " ".join(f"{w} {MASK}" for w in "abcdefghijklmnop")
+    contexts = Contexts.of([masked], 1)
+    here = Slots.of([(masked.replace(MASK, "zyx"), masked)], contexts)
+    there = Slots.of([(f"{masked.removesuffix(MASK)}zyx", masked)], contexts)
+    apart = minus(vector(here, RULE, ["zyx"]), vector(there, RULE, ["zyx"]))
+    assert norm(apart) <= DELTA
+    by_values = [replace(each, masks=np.array([(each.value >= 0).sum()])) for each in (here, there)]
+    assert [weights(each, 2.0)[0] for each in by_values] == pytest.approx([math.sqrt(2 / 16), 1.0])
+    apart = minus(vector(by_values[0], RULE, ["zyx"]), vector(by_values[1], RULE, ["zyx"]))
+    assert norm(apart) > 1.2 * DELTA
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["zyx", "the 9.", "17:45", MASK, "Anna Borg"]), st.booleans()),
+        min_size=1,
+        max_size=20,
+    )
+)
+def test_a_records_weight_and_norm_follow_from_its_skeleton(values: list[tuple[str, bool]]) -> None:
+    masked = " ".join(f"a {MASK}" if same else f"b {MASK}" for _, same in values)
+    text = " ".join(f"a {value}" if same else f"b {value}" for value, same in values)
+    found = slots((text, masked))
+    n = min(len(values), 16)
+    assert weights(found, 2.0).tolist() == [min(1.0, math.sqrt(2 / n))]
+    length = vector(found, RULE, *names(found))
+    for table, share in zip(("value", "shape", "context", "tail"), RULE.shares, strict=True):
+        assert norm(length, [table]) <= share * math.sqrt(RULE.record_weight) * CLOSE
+    assert all(count >= 0 for count in length.values())
