@@ -20,6 +20,7 @@ from taciturn.project.language import language
 from taciturn.project.settings import Plan, Read, Screen, Settings, load
 from taciturn.project.suggest import delta, suggest, unit
 from taciturn.project.write import render, toml
+from taciturn.screening.corpus.screened import load as load_screened
 from taciturn.text.readers import read
 
 SAID = {
@@ -134,6 +135,37 @@ def test_what_is_written_reads_back_as_it_was(tmp_path: Path, name: str) -> None
     assert parse(config, back.plan.options, "back") == config()
     plain = {"plan": {"options": True}}
     assert back.model_dump(exclude=plain) == settings.model_dump(exclude=plain)
+
+
+def test_a_project_offers_public_values_and_refuses_the_corpus_itself(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "talk.txt").write_text("we met in Ely\nwe met Dana\nwrite to a@b.org\nall is well\n" * 3, "utf-8")
+    (tmp_path / "places.txt").write_text("Ely\n", "utf-8")
+    path = tmp_path / "project.toml"
+    assert run(["init", f"{tmp_path}/talk.txt", "--format", "lines", "-o", str(path)]) == 0
+    text = path.read_text("utf-8")
+    assert '# public_values = ["catalogue.txt"]' in text
+    assert "Never make it from the corpus itself" in text
+
+    def screened(values: str, kinds: str = "") -> int:
+        made = text.replace("public_values = []", f'public_values = ["{values}"]')
+        made = made.replace("public_kinds = []", f"public_kinds = [{kinds}]").replace("number = 10", "number = 0")
+        path.write_text(made, "utf-8")
+        return run(["run", str(path), "--until", "screen"])
+
+    assert screened("talk.txt") == 2
+    assert "talk.txt is one of the files to screen" in capsys.readouterr().err
+    assert screened("places.txt", '"tim"') == 2
+    assert "public_kinds" in capsys.readouterr().err
+    assert screened("places.txt") == 0
+    assert screened("places.txt") == 0
+    assert len(list((tmp_path / "project/screened").iterdir())) == 1
+    (tmp_path / "places.txt").write_text("Ely\nDana\n", "utf-8")
+    assert screened("places.txt") == 0
+    folders = sorted((tmp_path / "project/screened").iterdir())
+    assert [load_screened(each).manifest.public.values for each in folders] == [1, 2]  # type: ignore[union-attr]
+    assert [load_screened(each).counts.public for each in folders] == [6, 9]
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

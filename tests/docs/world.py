@@ -57,6 +57,7 @@ def others(folder: Path, texts: list[str]) -> None:
     box.close()
     with (folder / "customers.csv").open("w", newline="") as file:
         csv.writer(file).writerows([("name", "phone"), ("Zelda Quill", "555 010 7788"), ("Omar Bant", "555 010 9911")])
+    (folder / "places.txt").write_text("Ely\nThe Copper Kettle\n", "utf-8")
     notes = "case,note\n" + "".join(f'{i},"{" ".join(text.split())}"\n' for i, text in enumerate(texts))
     (folder / "dump.csv.zst").write_bytes(zstandard.compress(notes.replace('""', "").encode()))
     day = [{"type": "message", "user": "U1", "text": text, "ts": f"17000{i:05d}.0001"} for i, text in enumerate(texts)]

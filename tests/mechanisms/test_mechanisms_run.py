@@ -17,9 +17,12 @@ from taciturn.mechanisms.run import make_plan, train
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.certificates.certificate import file_digest
+from taciturn.reporting.finished_run import RunView
+from taciturn.reporting.sections.protected import protection
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy
+from taciturn.screening.policies.public import Public
 from taciturn.text.document import MASK
 from taciturn.text.readers import Corpus
 
@@ -119,6 +122,22 @@ def test_every_mechanism_runs_certifies_and_verifies(name: str, tmp_path: Path) 
         "jft": {"conditional", "none"},
     }[name]  # fmt: skip
     assert certificate.release == (name in ("crt", "dpsgd")), "the others promise nothing about what the policy misses"
+
+
+def test_public_values_are_named_in_the_certificate_and_the_report(tmp_path: Path) -> None:
+    public = Public.of(["Zed Quill", "4711"], ["time"])
+    train(config(noise="os"), tmp_path, screened=corpus(public=public))
+    certificate = certify(tmp_path)
+    assert not verify(tmp_path / "certificate.json")
+    evidence = json.loads((tmp_path / "certificate.json").read_bytes())["evidence"]
+    assert (evidence["public_values"], evidence["public_digest"]) == (2, public.digest)
+    assert evidence["public_kinds"] == ["time"]
+    (claim,) = [g for g in certificate.guarantees if g["notion"] == "confidentiality"]
+    assert any("one of the 2 public values" in a["text"] for a in claim["assumptions"])
+    assert "quill" not in (tmp_path / "certificate.json").read_text("utf-8").lower()
+    view = RunView.load(tmp_path)
+    (said,) = [s for each in protection([("run", view)]) for s in each["sentences"] if "Declared public" in s]
+    assert "one of 2 listed values or a time of day" in said
 
 
 @pytest.mark.parametrize(("options", "sizes"), [({}, (9, 3)), ({"reads": "redacted"}, (0, 3))])

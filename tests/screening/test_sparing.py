@@ -63,7 +63,7 @@ def without(text: str, spans: list[tuple[int, int]]) -> str:
     return text
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(TEXTS, PUBLIC, st.sampled_from(sorted(PAIRS)), st.randoms(use_true_random=False))
 def test_masking_words_that_are_not_public_changes_no_part_and_no_kept_skeleton(
     text: str, public: Public, name: str, chance: Random
@@ -94,7 +94,7 @@ def test_all_sets_of_marked_words_of_short_texts(text: str, public: Public) -> N
             assert skeleton(without(text, list(some)), local) == found
 
 
-@settings(max_examples=2000, deadline=None)
+@settings(max_examples=1000, deadline=None)
 @given(TEXTS, PUBLIC)
 def test_what_is_spared_is_what_a_slow_search_over_all_runs_spares(text: str, public: Public) -> None:
     """The oracle colours tokens and tries every run of them."""

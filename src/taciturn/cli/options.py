@@ -34,6 +34,7 @@ class Spared:
             help="file of values that are public anyway, one a line, never made from the corpus: π_c leaves a span unmarked "
             "that is one of them as a whole; may be repeated",
             negative="",
+            show_default=False,
         ),
     ] = ()
     public_kinds: Annotated[
@@ -41,6 +42,7 @@ class Spared:
         Parameter(
             help="kinds of values that are no secrets here, comma-separated: time, day, date, small-number, money",
             negative="",
+            show_default=False,
         ),
     ] = ()
 

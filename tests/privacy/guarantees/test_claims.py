@@ -56,6 +56,66 @@ def test_skeletons_add_a_condition_of_their_own():
     assert one(by("crt", CRT, skeletons=True, all_private=True), "confidentiality").status == "conditional"
 
 
+PUBLIC = {"public_values": 120, "public_digest": "0123456789abcdef" * 2, "public_kinds": ("time", "small-number")}
+SPARED = (
+    f"no secret is, or lies in, one of the 120 public values (digest {PUBLIC['public_digest']}) or a value of the kind "
+    "time, small-number: the conservative policy leaves these unmarked"
+)
+
+
+@pytest.mark.parametrize(
+    ("mechanism", "some"), [("crt", 3), ("crt_residual", 5), ("jft", 3), ("dpsgd", 0), ("redacted", 0)]
+)
+def test_public_values_are_a_condition_wherever_what_policies_mark_is_one(mechanism, some):
+    """Of every claim that rests on what they mark, and of no other."""
+    counts = {"dpsgd": {NOISY: 200}, "redacted": {NonPrivate(("redacted",)): 10}}.get(mechanism, CRT)
+    evidence = Evidence(
+        delta=DELTA, skeletons=mechanism not in ("dpsgd", "redacted"), records_per_user=3, groups=(("g", 2),), **PUBLIC
+    )
+    phases = (
+        {"redacted": {NonPrivate(("public", "skeletons")): 3}, "private": {NOISY: 9}}
+        if mechanism == "jft"
+        else {"steps": counts}
+    )
+    texts = [[a.text for a in g.assumptions] for g in guarantees(mechanism, phases, evidence)]
+    assert sum(SPARED in each for each in texts) == some
+    for each in texts:
+        assert (SPARED in each) == any(
+            "what the policies mark" in text or "marks every secret" in text for text in each
+        )
+
+
+def test_labels_that_are_public_values_refute_and_the_rest_keeps_the_condition():
+    found = by("crt", CRT, skeletons=True, labelled=100, missed_by_pi=10, missed_by_both=4, **PUBLIC)
+    statuses = {g.unit: g for (notion, _), g in found.items() if notion == "confidentiality"}
+    assert statuses["a secret in one record"].status == "refuted"
+    (rest,) = [g for unit, g in statuses.items() if "only what" in unit]
+    assert SPARED in [a.text for a in rest.assumptions]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"public_values": 3},
+        {"public_digest": "0" * 32},
+        {"public_values": 3, "public_digest": "no digest"},
+        {"public_values": -1, "public_digest": "0" * 32},
+        {"public_values": 2**60, "public_digest": "0" * 32},
+        {"public_kinds": ("name",)},
+        {"public_kinds": ("time",) * 6},
+    ],
+)
+def test_evidence_of_public_values_is_within_limits(wrong):
+    with pytest.raises(UsageError, match="public"):
+        Evidence(delta=DELTA, **wrong)
+    with pytest.raises(DataError, match="public"):
+        Evidence.from_json(
+            Evidence(delta=DELTA).to_json() | {k: list(v) if k == "public_kinds" else v for k, v in wrong.items()}
+        )
+    whole = Evidence(delta=DELTA, **PUBLIC)
+    assert Evidence.from_json(whole.to_json()) == whole
+
+
 def test_sentences_add_the_condition_that_masking_moves_no_boundary():
     for mechanism, counts in (("crt", CRT), ("dpsgd", {NOISY: 200})):
         single = one(by(mechanism, counts, unit="sentence", all_private=True), "confidentiality")
