@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from taciturn.training.phase_terms import Counts
+from taciturn.training.values.contexts import FOLLOWS
 from taciturn.training.values.counting import closed, opened, weights
 from taciturn.training.values.slots import TAILS, Slots
 
@@ -35,7 +36,8 @@ def vector(slots: Slots, rule: Counts, values: Collection[str] = (), shapes: Col
     keys = [*(("value", slots.values[i]) for i in kept[0]), *(("shape", slots.shapes[i]) for i in kept[1]), ("rest",)]
     for at, around in enumerate(slots.contexts.classes):
         found |= {("context", around, key): by_context * context[at, j] for j, key in enumerate(keys)}
-        found |= {("tail", around, end): by_tail * tail[at, j] for j, end in enumerate(TAILS)}
+    for at, follows in enumerate(FOLLOWS):
+        found |= {("tail", follows, end): by_tail * tail[at, j] for j, end in enumerate(TAILS)}
     return found
 
 

@@ -104,3 +104,11 @@ def test_other_transforms_move_numbers_by_less_than_is_let_pass(steps: Any, delt
     for name, each in theirs.items():
         assert each == pytest.approx(ours[name], rel=(NOISE_OF_MU if name == "mu" else NOISE) * 0.8), name
     assert theirs != ours, "the other transforms were used"
+
+
+def test_nothing_is_nothing_and_more_of_it_is_no_weaker_claim_but_another() -> None:
+    """Of worlds that are the same ε is 0 on every machine, so a larger one in a certificate was put there."""
+    assert agrees("epsilon_if_detected", 0.0, 0.0)
+    assert not agrees("epsilon_if_detected", 0.5, 0.0)
+    assert agrees("epsilon", 0.5, 0.4)
+    assert not agrees("epsilon", 0.4, 0.5)

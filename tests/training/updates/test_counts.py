@@ -103,8 +103,8 @@ def test_what_is_shown_was_above_the_threshold_before_it_was_rounded() -> None:
     n, none = 200_000, np.full(200_000, NONE)
     values = tuple(f"{i:06d}" for i in range(n))
     drawn = Slots(
-        Contexts(((None, None),)), np.ones(n, bool), np.ones(n, np.int64), np.arange(n), np.zeros(n, np.int64),
-        np.arange(n), none, none, values, (),
+        Contexts(((None, None),)), np.ones(n, bool), np.ones(n, np.int64), np.arange(n), np.arange(n),
+        np.zeros(n, np.int64), np.arange(n), none, none, np.zeros(n, np.int64), values, (),
     )  # fmt: skip
     raw = np.full(n, rule.shares[0])
     add_noise(stream_key(3, "noise", 0, 0), [raw], [0], rule.release.std, 1.0, None)
@@ -121,12 +121,12 @@ REPLICAS, OTHERS = 64, 45
 
 def world(changed: bool) -> Slots:
     """``REPLICAS`` corpora side by side that have no word of a class, value or shape in common: in each one record says
-    two things, or two others when ``changed``; the others say all four, often enough for all tables to show them."""
+    two things, or two others when ``changed``; the others say all four, often enough for all tables to show them. What
+    follows them is the same, as the table of that is of all corpora together."""
     pairs = []
     for r in range(REPLICAS):
         words, around = COMMON[4 * r : 4 * r + 4], RARE[2 * r : 2 * r + 2]
         here, there = ((f"{words[i]} 1.", f"{words[i + 1]} 1.") for i in (0, 2))
-        there = (there[0].replace(".", "?"), there[1].replace(".", "?"))
         for j in range(2 * OTHERS + 1):
             masked = f"{j}: {around[0]} <MASK> {around[1]} <MASK>"
             said = (there if changed else here) if j == 0 else (here, there)[j % 2]
@@ -141,7 +141,7 @@ def owners(table: Table) -> NDArray[np.int64]:
     keys = [word[name.split(" ")[0]] for name in (*table.values, *table.shapes)]
     classes = [left.get(before or "", REPLICAS) for before, _ in table.contexts.classes]
     in_context = np.repeat(classes, len(keys) + 1)
-    return np.concatenate([keys, in_context, np.repeat(classes, table.tails.shape[1])]).astype(np.int64)
+    return np.concatenate([keys, in_context, np.full(table.tails.size, REPLICAS)]).astype(np.int64)  # tails are of all
 
 
 def statistics(draws: int, mu: float, rule: Counts) -> tuple[Floats, Floats, float]:
@@ -153,7 +153,7 @@ def statistics(draws: int, mu: float, rule: Counts) -> tuple[Floats, Floats, flo
     assert len(exact[0].values) == len(exact[0].shapes) == 4 * REPLICAS
     difference, owner = flat(exact[1], rule) - flat(exact[0], rule), owners(exact[0])
     apart = np.sqrt(np.bincount(owner, difference**2)[:REPLICAS])
-    assert np.allclose(apart, math.sqrt(0.9891) * rule.release.distance, rtol=1e-3)
+    assert np.allclose(apart, math.sqrt(0.6**2 + 0.35**2 + 0.65**2) * rule.release.distance, rtol=1e-3)
     middle = np.bincount(owner, difference * (flat(exact[0], rule) + flat(exact[1], rule)) / 2)[:REPLICAS]
     found: list[list[Floats]] = [[], []]
     for which, each in enumerate(worlds):
@@ -196,7 +196,8 @@ def test_each_of_the_four_tables_has_the_noise_it_says() -> None:
         normal(noise, std, ALARM, grid_of(rule.release.std) / share)
         parts.append(noise[:256] / std)
     for i, j in ((0, 1), (0, 2), (1, 2), (2, 3)):
-        assert abs(np.corrcoef(parts[i], parts[j])[0, 1]) < 6 / 16
+        n = min(len(parts[i]), len(parts[j]))
+        assert abs(np.corrcoef(parts[i][:n], parts[j][:n])[0, 1]) < min(6 / math.sqrt(n), 0.99)
 
 
 def test_the_order_of_records_says_nothing() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 from tiny import TOKENIZER, model
 
-from taciturn.mechanisms.values import filler_of, slots_of
+from taciturn.mechanisms.values import ValueTable, filler_of, slots_of
 from taciturn.models.tokens import encode_all
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
@@ -28,7 +28,7 @@ from taciturn.training.phase_terms import Plain
 from taciturn.training.plan import Model, Plan, Target
 from taciturn.training.samplers import Shuffle
 from taciturn.training.schedules import Optimiser
-from taciturn.training.values.contexts import Contexts
+from taciturn.training.values.contexts import FOLLOWS, Contexts
 from taciturn.training.values.fill import Filler
 from taciturn.training.values.slots import TAILS
 from taciturn.training.values.table import Table
@@ -39,7 +39,7 @@ DAYS = ("Monday", "Tuesday", "Sunday")
 
 def table(values: tuple[str, ...] = DAYS, rest: float = 0.0, tails: tuple[float, ...] = (1.0,)) -> Table:
     counts = np.full(len(values), 100.0)
-    ends = np.array([[*tails, *[0.0] * (len(TAILS) - len(tails))]])
+    ends = np.array([[*tails, *[0.0] * (len(TAILS) - len(tails))]] * len(FOLLOWS))
     return Table(
         values, (), Contexts(((None, None),)), counts, np.zeros(0), np.array([[*counts, rest]]), ends, (0.1,) * 4
     )  # fmt: skip
@@ -70,7 +70,7 @@ TEXTS = [f"see you on {MASK} or {MASK}, not {MASK}", "nothing hidden", f"({MASK}
 
 
 def test_only_skeletons_the_table_the_model_and_coins_go_in() -> None:
-    assert [field.name for field in fields(Filler)] == ["texts", "encode", "tokenizer"]
+    assert [field.name for field in fields(Filler)] == ["texts", "encode", "tokenizer", "known"]
     names = Filler.written.__code__.co_varnames[: Filler.written.__code__.co_argcount]
     assert names == ("self", "table", "model", "rows", "seed", "candidates")
     assert written(TEXTS, [0, 3], table()) == written(TEXTS, [0, 3], Table.from_bytes(table().to_bytes()))
@@ -169,7 +169,15 @@ def test_nothing_of_a_record_but_its_skeleton_is_read() -> None:
     rows = np.arange(len(TALK))
     both = [of(each).filled(table(), model(), rows, (1,), 3) for each in (here, there)]
     assert np.array_equal(both[0].flat, both[1].flat)
-    assert slots_of(here).contexts == slots_of(there).contexts
+    classes = []
+    for corpus in (here, there):
+        counted = ValueTable().phase(len(corpus.texts("private")), Target())
+        filled = Phase(
+            "public", ("skeletons",), len(TALK), Shuffle(4), Plain(), 1, Optimiser(), fill=ValueTable().fill(False)
+        )
+        plan = Plan("crt", (counted, filled), 1, Target(), "key", Model("lstm", "bytes"))
+        classes.append(slots_of(plan, counted, corpus).contexts)
+    assert classes[0] == classes[1]
 
 
 def test_labels_stay_with_their_records() -> None:

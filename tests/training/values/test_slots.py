@@ -166,7 +166,7 @@ def test_what_a_record_has_is_counted_by_number() -> None:
     assert found.record.tolist() == [0, 0, 1, 2, 2]
     assert [None if v == NONE else found.values[v] for v in found.value] == ["17:45", "Monday", "at", None, "9"]
     assert [None if s == NONE else found.shapes[s] for s in found.shape] == ["dd:dd", None, None, None, "d"]
-    assert [None if t == NONE else TAILS[t] for t in found.tail] == ["", ".", "", None, "?"]
+    assert [None if t == NONE else TAILS[t] for t in found.tail] == ["", ".", "", "", "?"]
     assert len(found) == 6
     assert found.at(3) is found
 

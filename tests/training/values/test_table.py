@@ -15,7 +15,7 @@ from taciturn.text.document import MASK
 from taciturn.training.phase_terms import Counts
 from taciturn.training.randomness.gaussian import SecretSource
 from taciturn.training.updates.counts import noised
-from taciturn.training.values.contexts import Contexts
+from taciturn.training.values.contexts import FOLLOWS, Contexts
 from taciturn.training.values.shapes import shape
 from taciturn.training.values.slots import TAILS, Slots
 from taciturn.training.values.table import SPREAD, Table
@@ -26,7 +26,7 @@ def table(values: dict[str, float], shapes: dict[str, float], rest: float = 0.0,
     counts, forms = np.array(list(values.values())), np.array(list(shapes.values()))
     return Table(
         tuple(values), tuple(shapes), Contexts(((None, None),)), counts, forms,
-        np.array([[*counts, *forms, rest]]), np.array([[3.0, 1.0, *[0.0] * (len(TAILS) - 2)]]), (std, std, std, std),
+        np.array([[*counts, *forms, rest]]), np.array([[3.0, 1.0, *[0.0] * (len(TAILS) - 2)]] * len(FOLLOWS)), (std,) * 4,
     )  # fmt: skip
 
 
@@ -41,7 +41,7 @@ def test_the_file_is_the_table(seed: int) -> None:
     assert (other.values, other.shapes, other.contexts, other.stds) == (one.values, one.shapes, one.contexts, one.stds)
     for name in ("value_counts", "shape_counts", "in_context", "tails"):
         assert np.array_equal(getattr(other, name), getattr(one, name))
-    draws = [each.draw(0, 20, np.random.default_rng(1)) for each in (one, other)]
+    draws = [each.draw(0, 0, 20, np.random.default_rng(1)) for each in (one, other)]
     assert draws[0] == draws[1]
 
 
@@ -58,7 +58,7 @@ def test_other_files_are_refused(change: bytes | dict[str, object]) -> None:
 def test_draws_follow_the_counts() -> None:
     """Chi-square at 10⁻⁷, of the numbers drawn at a fixed seed: values as counted, beside them the shape's others."""
     made = table({"Monday": 500.0, "Tuesday": 300.0, "17:45": 200.0}, {"dd:dd": 400.0}, rest=0.0)
-    drawn = made.draw(0, 20_000, np.random.default_rng(3))
+    drawn = made.draw(0, 1, 20_000, np.random.default_rng(3))
     tails = Counter(d[-1] == "." for d in drawn)
     keys = Counter(v if v in made.values else shape(v) for v in (d.rstrip(".") for d in drawn))
     times = keys.pop("dd:dd")
@@ -83,9 +83,9 @@ def test_counts_below_the_noise_say_nothing_in_a_context() -> None:
     one = table({"Monday": 50.0, "Tuesday": 50.0}, {}, std=1.0)
     two = replace(
         one, contexts=Contexts((("on", None), (None, None))),
-        in_context=np.array([[50.0, 2.9, 0.0], [0.0, 47.1, 0.0]]), tails=np.ones((2, len(TAILS))),
+        in_context=np.array([[50.0, 2.9, 0.0], [0.0, 47.1, 0.0]]), tails=np.ones((len(FOLLOWS), len(TAILS))),
     )  # fmt: skip
-    found = Counter(v.rstrip("".join(TAILS)) for v in two.draw(0, 4000, np.random.default_rng(1)))
+    found = Counter(v.rstrip("".join(TAILS)) for v in two.draw(0, 0, 4000, np.random.default_rng(1)))
     assert found["Tuesday"] / 4000 == pytest.approx(SPREAD / 2 / (50 + SPREAD), abs=0.04)
 
 
@@ -99,11 +99,11 @@ def test_any_noise_leaves_distributions(
     tails = data.draw(st.lists(numbers, min_size=len(TAILS), max_size=len(TAILS)))
     made = Table(
         ("17:45", "Monday"), ("dd:dd",), Contexts(((None, None),)), np.array(values), np.array([shape_count]),
-        np.array([row]), np.array([tails]), (1.0, 2.0, 3.0, 4.0),
+        np.array([row]), np.array([tails] * len(FOLLOWS)), (1.0, 2.0, 3.0, 4.0),
     )  # fmt: skip
     assert 0 <= made.drawn.filled[0] <= 1
     assert 0 <= made.coverage <= 1
     assert np.all(np.diff(made.drawn.keys[0]) >= 0)
     if made.drawn.filled[0] > 0:
         assert made.drawn.keys[0, -1] == made.drawn.tails[0, -1] == 1, "else a draw might fall behind the last"
-        assert all(made.draw(0, 30, np.random.default_rng(1)))
+        assert all(made.draw(0, 0, 30, np.random.default_rng(1)))

@@ -58,6 +58,8 @@ def agrees(name: str, certified: float, recomputed: float) -> bool:
     """Whether a certified number, of the field ``name``, is what was computed again (not rounded), or claims less."""
     if name == "mu":
         return certified >= shortened(recomputed * (1 - NOISE_OF_MU))
+    if bounds_attacks(name) and recomputed == 0:  # worlds that are the same: no accountant is looser about that
+        return 0 <= certified <= NOISE
     if bounds_attacks(name):
         return certified >= recomputed * (1 - NOISE)
     return math.isclose(certified, recomputed, rel_tol=EXACT)
