@@ -70,7 +70,7 @@ def further(ours: ScreenedCorpus, theirs: ScreenedCorpus, seed: int, changed: in
 # Made-up policies, whole corpora
 
 
-@settings(max_examples=120)
+@settings(max_examples=80)
 @given(neighbours(), policies, policies, st.sampled_from(SCOPES), st.integers())
 def test_the_tables_of_neighbours_are_no_further_apart_than_stated(
     pair: tuple[list[str], list[str], int, str], pi: Policy, wide: Policy, scope: str, seed: int

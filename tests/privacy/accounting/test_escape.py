@@ -64,7 +64,7 @@ def groups(draw: st.DrawFn, event: ThresholdedCounts) -> list[tuple[int, list[li
     return records
 
 
-@settings(max_examples=300)
+@settings(max_examples=150)
 @given(st.data(), events)
 def test_no_assignment_of_keys_to_changed_records_shows_more(data: st.DataObject, event: ThresholdedCounts) -> None:
     records = data.draw(groups(event))
@@ -165,7 +165,7 @@ def test_without_noise_of_steps_it_is_the_gaussian_of_mu() -> None:
     assert compose({TABLE: 1}, "substitution").delta(at) - escape(TABLE) == pytest.approx(exact, rel=1e-3)
 
 
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(st.floats(0.2, 2.0), st.floats(0.0, 4.0), st.floats(0, 1), st.floats(0, 1), st.floats(0.0, 3.0))
 def test_worlds_with_keys_of_their_own_are_no_further_apart_than_stated(
     mu: float, tau: float, mine: float, theirs: float, at: float
@@ -218,6 +218,7 @@ def test_a_table_that_leaves_nothing_is_refused(event: ThresholdedCounts, epsilo
 # In files
 
 
+@settings(max_examples=40)
 @given(
     st.floats(1e-3, 1e9), st.floats(1e-3, 1e9), st.floats(1e-3, 1e9), st.integers(1, 1000),
     st.lists(st.floats(1e-9, 0.35), min_size=1, max_size=8).map(tuple),

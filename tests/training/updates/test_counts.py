@@ -61,7 +61,7 @@ def canaries(groups: int, records: int, copies: int = 1) -> Slots:
     return slots(pairs * copies)
 
 
-def entered(rule: Counts, records: int, copies: int = 1, groups: int = 2000, draws: int = 3) -> tuple[int, int]:
+def entered(rule: Counts, records: int, copies: int = 1, groups: int = 1500, draws: int = 2) -> tuple[int, int]:
     """In how many of how many groups one of the values was shown."""
     drawn = canaries(groups, records, copies)
     hits = 0
