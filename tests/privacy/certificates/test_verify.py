@@ -306,6 +306,7 @@ def test_the_closed_set_is_what_plans_have() -> None:
         phase_terms.SelectiveState,
         phase_terms.Residual,
         phase_terms.LocalUpdates,
+        phase_terms.Counts,
     )
     assert {each.__name__: names(each) for each in rules} == plan_fields.RULES
     assert names(schedules.Optimiser) == plan_fields.PARTS["optimiser"]
