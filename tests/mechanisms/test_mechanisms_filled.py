@@ -172,3 +172,16 @@ def test_shapes_are_made_of_public_values_where_a_file_names_some(tmp_path: Path
     options["values"]["public"] = [str(corpus_file)]
     with pytest.raises(UsageError, match="so it is private"):
         public_values(parse(mechanism("crt").Config, options, "options"), screened)
+
+
+def test_a_table_of_redacted_text_has_a_claim_about_a_user_beside_that_about_a_record(tmp_path: Path) -> None:
+    """Three records of each user: as a group of three, and nothing of the kind where nobody's names are known."""
+    named = [Document(d.id, d.text, user=f"u{i // 3}") for i, d in enumerate(DOCUMENTS)]
+    options: dict[str, Any] = {"treat": "mask", "fill": "learned", "values": TABLE}
+    for documents, k in ((named, 3), (DOCUMENTS, None)):
+        run = train(config("redacted", **options), tmp_path / f"run-{k}", screened=corpus(documents))
+        claims = certify(run.folder).statements()
+        of_users = [g for g in claims if "all secrets of one user" in g.unit]
+        assert [g.detail["k"] for g in of_users] == ([] if k is None else [float(k)])
+        assert all(g.epsilon > claims[0].epsilon for g in of_users)
+        assert verify(run.folder / "certificate.json") == []

@@ -6,8 +6,8 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from math import isinf
-from types import MappingProxyType
 
+from taciturn.mechanisms.config import NOTHING
 from taciturn.mechanisms.signal import signal_warnings
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.calibrate import SMALLEST
@@ -19,8 +19,6 @@ from taciturn.privacy.guarantees.claims import cost
 from taciturn.privacy.guarantees.claims import epsilon_spent as spent_by
 from taciturn.privacy.guarantees.guarantee import round_up
 from taciturn.training.plan import Plan
-
-NONE: Mapping[Event, int] = MappingProxyType({})
 
 
 def planned_epsilon(plan: Plan, relation: Relation | None = None) -> float | None:
@@ -126,7 +124,7 @@ def running(plan: Plan, marks: int = 12) -> Callable[..., float | None]:
     at = sorted({max(1, round(len(private) * i / marks)) for i in range(1, marks + 1)})
     known: dict[tuple[int, int], float] = {}
 
-    def epsilon(done: int, lost: Mapping[Event, int] = NONE) -> float:
+    def epsilon(done: int, lost: Mapping[Event, int] = NOTHING) -> float:
         noised = {event: count for event, count in lost.items() if not isinstance(event, NonPrivate)}
         n, also = bisect_right(private, done), sum(noised.values())
         if n + also == 0:

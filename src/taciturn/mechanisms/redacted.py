@@ -24,6 +24,7 @@ from taciturn.privacy.guarantees.statements import (
     STABLE,
     alignment,
     equal_worlds,
+    grouped,
     miss_rates,
     no_guarantee,
     table,
@@ -63,12 +64,15 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
     released = {e: n for e, n in merged(phases).items() if isinstance(e, ThresholdedCounts)}
     if released:
         profile = compose(released, "substitution")
+        rests = (SAMPLED, CONSTANTS, *table(profile, evidence), STABLE, LOCAL, *alignment(evidence))
         yield with_status(
             "confidentiality", DETECTED, "substitution", profile.epsilon(evidence.delta), evidence.delta,
-            "Learned values on redacted text (guarantees.md §3.7)",
-            (SAMPLED, CONSTANTS, *table(profile, evidence), STABLE, LOCAL, *alignment(evidence)),
-            evidence, curve=profile.curve, order_matters=True,
+            "Learned values on redacted text (guarantees.md §3.7)", rests, evidence,
+            curve=profile.curve, order_matters=True,
         )  # fmt: skip
+        if size := evidence.records_per_user:
+            unit = f"all secrets of one user that the policy detects, in at most {size} records"
+            yield grouped(profile, evidence, rests, unit, size)
     else:
         yield with_status(
             "confidentiality", DETECTED, "substitution", 0.0, 0.0, "Redaction (guarantees.md §3.1)",
