@@ -14,6 +14,7 @@ from taciturn.mechanisms.lock import reading
 from taciturn.mechanisms.recall_evidence import DEFAULT_CONFIDENCE, measured, read_recall
 from taciturn.mechanisms.registry import guarantees
 from taciturn.mechanisms.run import Run
+from taciturn.mechanisms.values import standing
 from taciturn.privacy.certificates.certificate import Certificate, issue, load_json
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.screening.corpus.manifest import Manifest
@@ -63,8 +64,14 @@ def _certify(
     evidence = Evidence.from_json(load_json(folder / "evidence.json"))
     if groups:
         screened = load(run.config.corpus)
-        sizes = group_sizes(screened, noised_parts(folder), groups)
-        evidence = replace(evidence, groups=sizes, open_groups=group_sizes(screened, open_parts(folder), groups))
+        noised, open_ = noised_parts(folder), open_parts(folder)
+        left = standing(screened, folder) if "common" in open_ else []
+        in_open = {name: _standing_in(left, secrets) for name, secrets in groups.items()}
+        evidence = replace(
+            evidence,
+            groups=group_sizes(screened, noised, groups),
+            open_groups=tuple((name, max(k, in_open[name])) for name, k in group_sizes(screened, open_, groups)),
+        )
     if labelled is not None:
         evidence = replace(evidence, label_unit="secret", miss_bounds=None)
         evidence = replace(evidence, labelled=labelled, missed_by_pi=missed, missed_by_both=missed_by_both)
@@ -86,6 +93,12 @@ def _certify(
     return certificate
 
 
+def _standing_in(left: Sequence[Sequence[str]], secrets: Sequence[str]) -> int:
+    """In how many records a value that was left standing holds one of the secrets, letter case aside."""
+    wanted = [secret.lower() for secret in secrets if secret]
+    return sum(any(secret in value.lower() for value in values for secret in wanted) for values in left)
+
+
 def group_sizes(
     screened: ScreenedCorpus, parts: Sequence[Part], groups: Mapping[str, Sequence[str]]
 ) -> tuple[tuple[str, int], ...]:
@@ -101,7 +114,7 @@ def open_parts(folder: Path) -> list[Part]:
     noise read, from its plan.json."""
     phases = load_json(folder / "plan.json")["phases"]
     plain = {part for phase in phases if phase["event"]["event"] == "non-private" for part in phase["reads"]}
-    return sorted(plain & {"public", "skeletons"})
+    return sorted(plain & {"public", "skeletons", "common"})
 
 
 def noised_parts(folder: Path) -> list[Part]:

@@ -41,7 +41,7 @@ def evidence(
         delta=plan.target.delta or DEFAULT_DELTA,
         redacted="original" not in reads,
         all_private=manifest.policies.conservative.covers_all,
-        skeletons="skeletons" in reads,
+        skeletons=bool(reads & {"skeletons", "common"}),
         unit=manifest.unit,  # type: ignore[arg-type]
         order=manifest.order,  # type: ignore[arg-type]
         dedup=manifest.dedup,  # type: ignore[arg-type]

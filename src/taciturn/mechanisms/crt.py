@@ -47,10 +47,13 @@ class Config(Strict):
     """public: the noiseless phase; private: the noised one. ``steps`` and ``epochs`` count the whole run. fill: what the
     noiseless phase reads where a skeleton has a mask: nothing else, or tokens of the model as it was at the start
     (public-model) or as it is (self), or values of a table that is released once with noise (learned); fill_loss: whether
-    it learns what a model made up; with learned, whether the public model fills masks that the table has no value for."""
+    it learns what a model made up; with learned, whether the public model fills masks that the table has no value for.
+    common: whether values that the table shows are filled into masks like all others, or stay where they stand; what is
+    protected then is a secret whose value stands in at most ``values.protect_copies`` records (stay)."""
 
     fill: Literal["none", "public-model", "self", "learned"] = "none"
     fill_loss: bool = False
+    common: Literal["fill", "stay"] = "fill"
     values: ValueTable = ValueTable()
     skeletons: bool = True
     schedule: Literal["public-first", "alternate"] = "public-first"
@@ -62,6 +65,10 @@ class Config(Strict):
         if self.fill == "learned" and not self.skeletons:
             raise ValueError(
                 "fill = learned puts values into skeletons; leave skeletons = true, or choose another fill"
+            )
+        if self.common == "stay" and self.fill != "learned":
+            raise ValueError(
+                "common = stay is about values that a table shows; choose fill = learned, or common = fill"
             )
         return self
 
@@ -76,12 +83,20 @@ class Config(Strict):
 
 def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     """[plain phase on public text, DP-SGD phase on private records] × rounds; minibatches are never mixed."""
-    open_text: tuple[Part, ...] = ("public", "skeletons") if config.skeletons else ("public",)
+    stays = config.common == "stay"
+    masked: Part = "common" if stays else "skeletons"
+    open_text: tuple[Part, ...] = ("public", masked) if config.skeletons else ("public",)
     n_open = sum(len(screened.texts(part)) for part in open_text)
     n_private = len(screened.texts("private"))
     if not n_private:
         raise DataError("the screened corpus has no private record: CRT has nothing to protect; check the policies")
-    table = (config.values.phase(n_private, target),) if config.fill == "learned" else ()
+    known = screened.manifest.originals
+    if stays and not known:
+        raise DataError(
+            "common = stay: what stands behind masks is known from the originals, which this screened corpus did not keep; "
+            "screen again with keep_originals, or choose common = fill"
+        )
+    table = (config.values.phase(n_private, target, known=known, stays=stays),) if config.fill == "learned" else ()
     rounds = config.public.epochs if config.schedule == "alternate" else 1
     if config.private.steps % rounds:
         raise UsageError(f"private.steps = {config.private.steps} cannot be shared by {rounds} alternating rounds")

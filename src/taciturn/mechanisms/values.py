@@ -16,6 +16,7 @@ from taciturn.mechanisms.corpus import labels_of, task_of, texts_of
 from taciturn.mechanisms.refusals import DEFAULT_DELTA
 from taciturn.privacy.accounting.escape import threshold
 from taciturn.privacy.accounting.events import Part
+from taciturn.privacy.certificates.exported_model import VALUES
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.readers import read
 from taciturn.training.phase import Phase
@@ -48,9 +49,13 @@ class ValueTable(Strict):
     candidates: int = Field(1, ge=1, le=64)
     public: tuple[Path, ...] = ()
 
-    def phase(self, records: int, target: Target, reads: Part = "private") -> Phase:
-        """The release, over all records of ``reads``."""
-        rule = Counts(1 / self.mu, 1.0, self.record_weight)
+    def phase(
+        self, records: int, target: Target, reads: Part = "private", known: bool = False, stays: bool = False
+    ) -> Phase:
+        """The release, over all records of ``reads``. known: screening has noted what stands behind each mask
+        (``ScreenedCorpus.behind``). stays: values that it shows are left standing where they are."""
+        copies = self.protect_copies if stays else 0
+        rule = Counts(1 / self.mu, 1.0, self.record_weight, one_sided=known, copies=copies)
         delta = self.delta or (target.delta or DEFAULT_DELTA) / SHARE
         rule = replace(rule, threshold=threshold(rule.release, self.protect_copies, delta))
         return Phase(PHASE, (reads,), records, Poisson(1.0), rule, 1, Optimiser(lr=1.0), once=True)
@@ -110,9 +115,22 @@ def slots_of(plan: Plan, phase: Phase, screened: ScreenedCorpus) -> Slots:
         full = screened.table["redacted"].to_pylist()
         counted = [part == "private" for part in screened.table["part"].to_pylist()]
     users = screened.table["user"].to_pylist()
-    rows = [row for *row, here in zip(full, masked, users, counted, strict=True) if here]
-    pairs, owners = [(text, sk) for text, sk, _ in rows], [user for *_, user in rows]
-    return Slots.of(pairs, Contexts.of(text for text in masked if text is not None), owners)
+    contexts = Contexts.of(text for text in masked if text is not None)
+    here = [row for row, counts in enumerate(counted) if counts]
+    pairs, owners = [(full[row], masked[row]) for row in here], [users[row] for row in here]
+    assert isinstance(phase.rule, Counts)
+    if not phase.rule.one_sided:
+        return Slots.of(pairs, contexts, owners)
+    known = iter(screened.behind())
+    return Slots.of(pairs, contexts, owners, [[] if masked[row] is None else next(known) for row in here])
+
+
+def standing(screened: ScreenedCorpus, folder: Path) -> list[list[str]]:
+    """Of each skeleton, the values that the steps without noise of the run in ``folder`` read where they stand."""
+    from taciturn.training.values.table import Table
+
+    table = Table.from_bytes((folder / VALUES).read_bytes())
+    return [[value for value in there if value is not None and table.shows(value)] for there in screened.behind()]
 
 
 def filler_of(
@@ -128,4 +146,5 @@ def filler_of(
     def encode(rows: Sequence[int], texts: Sequence[str]) -> Any:
         return encode_task(tokenizer, texts, limit, labels=[labels[row] for row in rows], **task_of(plan))
 
-    return Filler(texts_of(phase, screened), encode, tokenizer, by_shape(known))
+    behind = screened.behind() if "common" in phase.reads else ()
+    return Filler(texts_of(phase, screened), encode, tokenizer, by_shape(known), behind)

@@ -120,6 +120,7 @@ WORDS = {
     # mechanisms
     "fill": "what steps without noise read where a skeleton has a mask: none, learned, public-model or self",
     "redacted.fill": "what steps without noise read where there is a mask: none, or learned",
+    "common": "fill, or stay: common values stay where they stand; then a secret is protected if its value is rare",
     "fill_loss": "learn what was filled in; with learned: the public model fills what the table does not",
     "values.mu": "of the table alone, as a Gaussian mechanism; more shows more values",
     "values.protect_copies": "records that a value may stand in without being shown",

@@ -190,16 +190,19 @@ class Counts:
     """One release of how often values, shapes of values, both in their contexts, and what follows them stand behind the
     masks of a record's skeleton; values and shapes are shown if their noised counts exceed ``threshold``.
 
-    noise_multiplier: σ_h in units of Δ = √(2·record_weight). record_weight: m₀; of n masks a record adds min(1, √(m₀/n))
-    once to each thing it has. keys: M, masks of a record that count. shares: weights of the four, whose squares add up to
-    at most one (docs/guarantees.md §3.7).
+    noise_multiplier: σ_h in units of Δ (:class:`.events.ThresholdedCounts`). record_weight: m₀; of n masks a record adds
+    min(1, √(m₀/n)) once to each thing it has. keys: M, masks of a record that count. shares: weights of the four (docs/
+    guarantees.md §3.7). one_sided: the values are known where they stand, and to be there whatever else is masked. copies:
+    of values that plain steps read where they stand, 0 where none do.
     """
 
     noise_multiplier: float
     threshold: float
     record_weight: float = 2.0
     keys: int = 16
-    shares: tuple[float, float, float, float] = (0.6, 0.35, 0.65, 0.29)
+    shares: tuple[float, float, float, float] = (0.6, 0.35, 0.65, 0.21)
+    one_sided: bool = False
+    copies: int = 0
 
     clip: ClassVar[float] = 0.0
     units: ClassVar[tuple[Unit, ...]] = ("record",)
@@ -207,13 +210,20 @@ class Counts:
     dropout: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        if sum(share * share for share in self.shares) > 1:
-            raise UsageError(f"shares: expected weights whose squares add up to at most 1, found {self.shares}")
+        if (
+            sum(share * share for share in (*self.shares, self.shares[-1])) > 1
+        ):  # what follows a mask is never one-sided
+            raise UsageError(
+                f"shares: expected weights whose squares, the last twice, add up to at most 1, found {self.shares}"
+            )
 
     @property
     def release(self) -> ThresholdedCounts:
         """What is released, whatever is drawn: all of it, as nothing else is accounted for."""
-        return ThresholdedCounts(self.noise_multiplier, self.threshold, self.record_weight, self.keys, self.shares[:2])
+        shown = self.shares[:2]
+        return ThresholdedCounts(
+            self.noise_multiplier, self.threshold, self.record_weight, self.keys, shown, self.one_sided, self.copies
+        )
 
     def event(self, sampler: Sampler, reads: Sequence[Part]) -> Event:  # noqa: ARG002
         if sampler != Poisson(1.0):

@@ -25,7 +25,7 @@ from taciturn.mechanisms.run import Run
 from taciturn.models.hf import export
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.statements import RECORD, SECRET
+from taciturn.privacy.guarantees.statements import RECORD, SECRET, few
 from taciturn.text.readers import Corpus
 
 TINY: dict[str, Any] = {"name": "lstm", "options": {"hidden_size": 8, "embedding_size": 8}}
@@ -52,6 +52,16 @@ def test_a_bound_is_compared_with_its_own_unit_and_relation_only() -> None:
         statement(Audited("confidentiality", "substitution"), [replace(ONE, detail={"spans_not_stable": 0.0})])
         is not None
     )
+
+
+def test_a_claim_about_rare_values_is_held_against_attacks_on_few_copies_alone() -> None:
+    """Where common values stand, a claim about twenty records leaves out a value that stands in all of them."""
+    rare = few(10)
+    single = replace(ONE, unit=SECRET + rare, detail={"copies": 10.0})
+    twenty = replace(FIVE, unit=f"the secrets of group 'a' in 20 records{rare}", detail={"k": 20.0, "copies": 10.0})
+    assert statement(Audited("confidentiality", "substitution"), [single, twenty]) == single
+    assert statement(Audited("confidentiality", "substitution", 10), [single, twenty]) == twenty
+    assert statement(Audited("confidentiality", "substitution", 20), [single, twenty]) is None
 
 
 def test_a_bound_above_the_certificate_is_said() -> None:

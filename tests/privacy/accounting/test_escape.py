@@ -18,9 +18,9 @@ from taciturn.mechanisms.values import ValueTable
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.calibrate import noise_multiplier
 from taciturn.privacy.accounting.effort import at_most
-from taciturn.privacy.accounting.escape import escape, threshold
+from taciturn.privacy.accounting.escape import escape, standing, threshold
 from taciturn.privacy.accounting.event_files import from_json
-from taciturn.privacy.accounting.events import PoissonGaussian, ThresholdedCounts
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, ThresholdedCounts
 from taciturn.privacy.accounting.largest_group import largest_group
 from taciturn.privacy.accounting.tradeoff import TradeOff
 from taciturn.privacy.guarantees.private_selection import NegativeBinomial, select
@@ -92,6 +92,55 @@ def test_more_records_and_a_lower_threshold_never_show_less(event: ThresholdedCo
     few, many = sorted((one, other))
     assert escape(event, few) <= escape(event, many) * (1 + 1e-2)  # pieces of the range lie elsewhere
     assert escape(replace(event, threshold=event.threshold * 1.1), few) <= escape(event, few)
+
+
+@settings(max_examples=150)
+@given(st.data(), events, st.integers(1, 12))
+def test_values_of_few_records_stand_no_more_often_than_stated(
+    data: st.DataObject, event: ThresholdedCounts, copies: int
+) -> None:
+    """One record's values, each also in at most ``copies`` − 1 others, whatever the others' weights."""
+    event = replace(event, one_sided=True, copies=copies)
+    masks = data.draw(st.integers(1, event.keys))
+    own = min(1.0, math.sqrt(event.record_weight / masks))
+    others = data.draw(st.lists(st.lists(st.floats(0, 1), max_size=copies - 1), max_size=masks))
+    share = max(event.shares)
+    chance = sum(float(norm.sf((event.threshold - share * (own + sum(each))) / event.std)) for each in others)
+    assert standing(event) >= min(1.0, chance) * (1 - 1e-9)
+
+
+@given(events, st.integers(1, 12))
+def test_it_is_reached_where_all_others_weigh_one(event: ThresholdedCounts, copies: int) -> None:
+    event = replace(event, one_sided=True, copies=copies)
+    worst = 0.0
+    for n in range(1, event.keys + 1):
+        count = max(event.shares) * (copies - 1 + min(1.0, math.sqrt(event.record_weight / n)))
+        worst = max(worst, n * float(norm.sf((event.threshold - count) / event.std)))
+    assert standing(event) == pytest.approx(min(1.0, worst), rel=1e-9)
+
+
+def test_what_stands_is_read_only_beside_a_release_that_allows_it() -> None:
+    """A step without noise that reads common values where they stand is no free step: a release has to pay for it."""
+    reading = NonPrivate(("public", "common"))
+    stays = replace(TABLE, one_sided=True, copies=10)
+    for without in ({STEP: 100}, RUN, {TABLE: 1}):
+        assert "without noise read common, public" in str(compose({**without, reading: 3}, "substitution").reason)
+    run = compose({stays: 1, STEP: 100, reading: 3}, "substitution")
+    assert run.reason is None
+    assert run.copies == 10
+    plain = compose(WITHOUT, "substitution")
+    for k in (1, 7):
+        lost = escape(stays, k) + k * standing(stays)
+        assert run.for_group(k).delta(2.0) == pytest.approx(plain.for_group(k).delta(2.0) + lost, rel=1e-12)
+        assert lost > escape(stays, k)
+    assert compose({stays: 1, reading: 3}, "add-remove").reason
+
+
+def test_a_threshold_of_values_that_stand_protects_so_many_copies() -> None:
+    stays = replace(TABLE, one_sided=True, copies=25)
+    found = threshold(stays, 1, 1e-5)
+    assert standing(replace(stays, threshold=found)) <= 1e-5 < standing(replace(stays, threshold=found * (1 - 2e-5)))
+    assert found > threshold(TABLE, 1, 1e-5)
 
 
 @pytest.mark.parametrize("copies", [1, 10, 100])

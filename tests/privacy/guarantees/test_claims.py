@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.registry import guarantees
 from taciturn.privacy.accounting.accountant import compose
-from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
+from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, ThresholdedCounts
 from taciturn.privacy.guarantees.evidence import Evidence
+from taciturn.privacy.guarantees.statements import APART
 
 NOISY = PoissonGaussian(0.02, 1.0)
-CRT = {NonPrivate(("public", "skeletons")): 300, NOISY: 200}
+CRT_READS = NonPrivate(("public", "skeletons"))
+CRT = {CRT_READS: 300, NOISY: 200}
 DELTA = 8e-5
 
 
@@ -54,6 +57,42 @@ def test_skeletons_add_a_condition_of_their_own():
     assert len(still_open) == 2
     assert "wholly" in still_open[1]
     assert one(by("crt", CRT, skeletons=True, all_private=True), "confidentiality").status == "conditional"
+
+
+TABLE = ThresholdedCounts(2.0, 20.0, 2.0, 16, (0.6, 0.35), one_sided=True)
+STAYS = replace(TABLE, copies=10)
+STANDS = {STAYS: 1, NonPrivate(("public", "common")): 300, NOISY: 200}
+
+
+def test_where_common_values_stand_a_claim_is_about_rare_ones_under_a_condition_more():
+    labels = {"labelled": 50, "missed_by_pi": 2, "missed_by_both": 0}
+    found = by("crt", STANDS, skeletons=True, records_per_user=3, groups=(("a", 2),), **labels)
+    single, (drawn,) = one(found, "confidentiality"), [g for g in found.values() if "drawn" in g.unit]
+    assert single.unit == "a secret in one record, where what stands at its mask stands in at most 10 records"
+    assert single.epsilon == compose(STANDS, "substitution").epsilon(DELTA)
+    assert single.epsilon > compose({TABLE: 1, NOISY: 200}, "substitution").epsilon(DELTA)
+    assert "what the policies mark elsewhere" in [a.text for a in single.assumptions if not a.enforced][-1]
+    assert all(g.unit.endswith("in at most 10 records") for g in found.values() if g.notion == "group-confidentiality")
+    assert (drawn.status, drawn.epsilon) == ("none", math.inf)
+    assert "known only after the counts" in drawn.reason
+
+
+def test_counts_of_known_slots_rest_on_a_condition_more_than_those_of_slots_that_were_found():
+    far = replace(TABLE, threshold=60.0)
+    laid = replace(far, one_sided=False)
+    runs = ({table: 1, CRT_READS: 3, NOISY: 200} for table in (far, laid))
+    known, found = (one(by("crt", counts, skeletons=True), "confidentiality") for counts in runs)
+    still_open = [{a.text for a in each.assumptions if not a.enforced} for each in (known, found)]
+    assert still_open[0] - still_open[1] == {APART.text}
+    assert known.epsilon == pytest.approx(found.epsilon, rel=1e-3), "the noise is what differs, for the same ε"
+    assert far.std == pytest.approx(laid.std / math.sqrt(2))
+
+
+def test_steps_that_read_common_values_without_a_release_for_it_leave_nothing_to_claim():
+    for counts in ({**STANDS, STAYS: 0}, {TABLE: 1, NonPrivate(("public", "common")): 300, NOISY: 200}):
+        single = one(by("crt", counts, skeletons=True), "confidentiality")
+        assert (single.status, single.epsilon) == ("none", math.inf)
+        assert "without noise read common" in single.reason
 
 
 PUBLIC = {"public_values": 120, "public_digest": "0123456789abcdef" * 2, "public_kinds": ("time", "small-number")}

@@ -70,7 +70,7 @@ TEXTS = [f"see you on {MASK} or {MASK}, not {MASK}", "nothing hidden", f"({MASK}
 
 
 def test_only_skeletons_the_table_the_model_and_coins_go_in() -> None:
-    assert [field.name for field in fields(Filler)] == ["texts", "encode", "tokenizer", "known"]
+    assert [field.name for field in fields(Filler)] == ["texts", "encode", "tokenizer", "known", "behind"]
     names = Filler.written.__code__.co_varnames[: Filler.written.__code__.co_argcount]
     assert names == ("self", "table", "model", "rows", "seed", "candidates")
     assert written(TEXTS, [0, 3], table()) == written(TEXTS, [0, 3], Table.from_bytes(table().to_bytes()))
@@ -136,6 +136,45 @@ def test_the_marks_of_a_conversation_survive() -> None:
     (new,) = written([text], [0], table(values=("Monday",)))
     assert new == text.replace(MASK, "Monday")
     assert (new.count(OPEN), new.count(CLOSE)) == (text.count(OPEN), text.count(CLOSE))
+
+
+# Values that stay
+
+BEHIND = [["Monday,", None, "Friday"], [], [None], ["zq7", "Sunday"]]
+
+
+def test_a_value_of_the_table_stays_where_it_stands_with_what_follows_it() -> None:
+    """Of the last records; what the table does not show, what may not stand, and records before these are filled."""
+    made = Filler(["public", *TEXTS], lambda _, some: encode_all(TOKENIZER, some), TOKENIZER, behind=BEHIND)
+    names = set()
+    for seed in range(20):
+        got = made.written(table(), model(), np.arange(5), (seed,), 1)
+        assert got[0] == "public"
+        first = re.fullmatch(r"see you on Monday, or (\w+), not (\w+)", got[1])
+        last = re.fullmatch(r"(\w+) and\nSunday", got[4])
+        assert first, got[1]
+        assert last, got[4]
+        names |= {*first.groups(), *last.groups()}
+    assert names == set(DAYS)
+
+
+@settings(max_examples=60)
+@given(st.lists(st.sampled_from([*DAYS, "zq1", "zq2", None]), min_size=3, max_size=3), st.integers(0, 2), st.booleans())
+def test_a_value_that_the_table_does_not_show_might_as_well_not_stand(
+    there: list[str | None], changed: int, masked: bool
+) -> None:
+    """Theorem B: a record whose value is not shown and its neighbour, which has none there, are read alike."""
+    there[changed] = "zq3"
+    other = [None if masked and i == changed else "zq4" if i == changed else value for i, value in enumerate(there)]
+    texts = [TEXTS[0], TEXTS[1]]
+    both = [
+        Filler(texts, lambda _, some: encode_all(TOKENIZER, some), TOKENIZER, behind=[each, []]).written(
+            table(rest=100.0), model(), np.arange(2), (5,), 2
+        )
+        for each in (there, other)
+    ]
+    assert both[0] == both[1]
+    assert not any("zq" in text for text in both[0])
 
 
 # With a screened corpus

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import isclose
+from math import inf, isclose
 
 from taciturn.auditing.finding import Finding
 from taciturn.auditing.lower_bounds.noise_level import MOST, Family, SelectiveSteps, Steps, noise_upper
@@ -25,7 +25,7 @@ from taciturn.privacy.accounting.events import (
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee, round_up, to_number
 from taciturn.privacy.guarantees.refutation import NARROWED
-from taciturn.privacy.guarantees.statements import DETECTED, MISSED, RECORD, SECRET
+from taciturn.privacy.guarantees.statements import DETECTED, MISSED, RARE, RECORD, SECRET
 
 EXCEEDED = "the attack's lower bound is above the certificate's ε: the guarantee does not hold"
 UNITS = {
@@ -65,10 +65,14 @@ def _fits(audited: Audited, each: Guarantee) -> bool:
         return False
     if NARROWED in each.unit and not audited.detected:  # nobody knows whether the policies mark what was attacked
         return False
+    if audited.k > each.detail.get("copies", inf):  # what stands in more records than that is not protected
+        return False
     k = each.detail.get("k")
     if k is None:  # "published-claim" and "conditional" are claims as well: an attack may refute them
         covered = (SECRET, RECORD, DETECTED if audited.detected else MISSED)
-        return audited.k == 1 and (each.unit.partition(NARROWED)[0] in covered or each.notion == "uedp")
+        return audited.k == 1 and (
+            each.unit.partition(NARROWED)[0].partition(RARE)[0] in covered or each.notion == "uedp"
+        )
     if each.notion == "group-confidentiality":  # of some secrets only, e.g. of those that are detected
         narrower = "that the policy detects" in each.unit and not audited.detected
         return k >= audited.k and not narrower and "all such secrets" not in each.unit

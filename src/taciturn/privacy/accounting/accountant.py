@@ -22,8 +22,9 @@ from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 from taciturn.errors import UsageError, nearest
 from taciturn.privacy.accounting import grids, tilted
 from taciturn.privacy.accounting.effort import pay
-from taciturn.privacy.accounting.escape import escape
+from taciturn.privacy.accounting.escape import escape, standing
 from taciturn.privacy.accounting.events import (
+    FREE,
     RELATIONS,
     Event,
     KindsGaussian,
@@ -77,6 +78,20 @@ class Profile:
         return min(1.0, sum(count * escape(event, self.group) for event, count in self.shown))
 
     @property
+    def stood(self) -> float:
+        """The chance that a value of the changed records is shown and left standing: added to δ likewise."""
+        return min(1.0, self.group * sum(count * standing(event) for event, count in self.shown))
+
+    @property
+    def copies(self) -> int:
+        """In how many records a value may stand at most to be protected; 0 where none is left standing."""
+        return min((event.copies for event, _ in self.shown if event.copies), default=0)
+
+    @property
+    def _lost(self) -> float:
+        return min(1.0, self.escaped + self.stood)
+
+    @property
     def _noise(self) -> Profile:
         return replace(self, shown=())
 
@@ -86,7 +101,7 @@ class Profile:
             raise UsageError(f"delta: expected a probability in (0, 1), found {delta!r}")
         if self.reason is not None:
             return math.inf
-        left = float(delta) - self.escaped
+        left = float(delta) - self._lost
         if left <= 0:
             return math.inf
         return _epsilon(self._noise, left) if self.counts else 0.0
@@ -100,7 +115,7 @@ class Profile:
         if not self.counts:
             return max(0.0, -math.expm1(epsilon))
         noise = 0.0 if epsilon == math.inf else _delta(self._noise, float(epsilon))
-        return min(1.0, noise + self.escaped)
+        return min(1.0, noise + self._lost)
 
     def curve(self, delta: float) -> Curve:
         """Points of the whole curve, from what the computation of ε at ``delta`` has composed already.
@@ -111,7 +126,7 @@ class Profile:
             raise UsageError(f"no privacy curve: {self.reason}")
         if not self.counts:
             return NOTHING
-        escaped = self.escaped
+        escaped = self._lost
         if not escaped:
             return _curve(self._noise, float(delta))
         known = _curve(self._noise, delta - escaped if escaped < delta else float(delta))
@@ -146,6 +161,8 @@ def compose(steps: Mapping[Event, int] | Iterable[Event], relation: Relation, gr
     noisy: dict[PoissonGaussian, int] = {}
     shown: dict[ThresholdedCounts, int] = {}
     reason = None
+    stands = any(isinstance(event, ThresholdedCounts) and event.copies and count for event, count in counted.items())
+    free = FREE | ({"common"} if stands else set())
     for event, count in counted.items():
         if isinstance(count, bool) or not isinstance(count, int) or count < 0:
             raise UsageError(f"number of steps of {event}: expected a whole number ≥ 0, found {count!r}")
@@ -163,7 +180,7 @@ def compose(steps: Mapping[Event, int] | Iterable[Event], relation: Relation, gr
             continue
         elif not isinstance(event, NonPrivate):
             raise UsageError(f"{type(event).__name__} is not an event that a guarantee covers")
-        elif count and not event.free:
+        elif count and not free.issuperset(event.reads):
             reason = f"{count} steps without noise read {', '.join(event.reads)}"
     return Profile(tuple(sorted(noisy.items())), relation, _group(group), reason, tuple(sorted(shown.items())))
 

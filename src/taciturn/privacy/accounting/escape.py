@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 import numpy as np
@@ -38,9 +39,29 @@ def escape(event: ThresholdedCounts, group: int = 1) -> float:
     return min(1.0, total)
 
 
+@lru_cache(maxsize=4096)
+def standing(event: ThresholdedCounts) -> float:
+    """δ_m: at most the chance that one of a record's values that stand in at most ``event.copies`` records is shown; 0 where
+    no step without noise reads what was shown (guarantees.md §3.7, Theorem B).
+
+    Each of a record's n values has a count of at most a·(m − 1 + w).
+
+    >>> event = ThresholdedCounts(2.0, 25.0, 2.0, 16, (0.7,), copies=10)
+    >>> bool(0 < standing(event) < escape(event, 20)), standing(_at(event, 1e6))
+    (True, 0.0)
+    """
+    if not event.copies:
+        return 0.0
+    n = np.arange(1, event.keys + 1)
+    weight = np.minimum(1.0, np.sqrt(event.record_weight / n))
+    count = max(event.shares) * (event.copies - 1 + weight)
+    return min(1.0, float(np.max(n * np.exp(log_ndtr((count - event.threshold) / event.std)))))
+
+
 def threshold(event: ThresholdedCounts, copies: int, delta: float) -> float:
     """The least τ, rounded up to six digits, at which a value that stands in ``copies`` records and in no other is shown
-    with a chance of at most ``delta``. Raises UsageError for copies or a probability that make no sense.
+    with a chance of at most ``delta``, and so is one of a record's values that stand in at most ``event.copies``. Raises
+    UsageError for copies or a probability that make no sense.
 
     >>> from dataclasses import replace
     >>> event = ThresholdedCounts(2.0, 1.0, 2.0, 16, (0.7,))
@@ -52,7 +73,7 @@ def threshold(event: ThresholdedCounts, copies: int, delta: float) -> float:
         raise UsageError(f"threshold: expected copies ≥ 1 and a probability, found {copies!r} and {delta!r}")
 
     def shown(tau: float) -> float:
-        return escape(_at(event, tau), copies)
+        return max(escape(_at(event, tau), copies), standing(_at(event, tau)))
 
     low, high = 0.0, max(event.shares) * copies + event.std
     while shown(high) > delta:
@@ -65,4 +86,4 @@ def threshold(event: ThresholdedCounts, copies: int, delta: float) -> float:
 
 
 def _at(event: ThresholdedCounts, tau: float) -> ThresholdedCounts:
-    return ThresholdedCounts(event.noise_multiplier, tau, event.record_weight, event.keys, event.shares)
+    return replace(event, threshold=tau)

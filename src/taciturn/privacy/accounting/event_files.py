@@ -23,9 +23,18 @@ _FIELDS = {
     "kinds-gaussian": {"event", "rates", "noise_multiplier"},
     "two-level-gaussian": {"event", *TWO_LEVEL},
     "selective-gaussian": {"event", "rate", "noise_multiplier", "state_noise", "runs"},
-    "thresholded-counts": {"event", "noise_multiplier", "threshold", "record_weight", "keys", "shares"},
+    "thresholded-counts": {
+        "event",
+        "noise_multiplier",
+        "threshold",
+        "record_weight",
+        "keys",
+        "shares",
+        "one_sided",
+        "copies",
+    },
     "non-private": {"event", "reads"},
-}
+}  # fmt: skip
 
 
 def _within_limits(kind: str, fields: Mapping[str, Any]) -> None:
@@ -42,6 +51,9 @@ def _within_limits(kind: str, fields: Mapping[str, Any]) -> None:
             elif name == "shares":
                 for share in value:
                     limits.number(where, share, *limits.RATE)
+        elif name == "one_sided":
+            if not isinstance(value, bool):
+                raise UsageError(f"{where}: expected true or false, found {limits.short(value)}")
         elif "rate" in name:
             limits.number(where, value, *limits.RATE)
         elif "noise" in name or name in ("threshold", "record_weight"):

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, get_args
 
 from taciturn.errors import UsageError, nearest
 
-Part = Literal["public", "private", "skeletons", "redacted", "removed", "original"]
+Part = Literal["public", "private", "skeletons", "common", "redacted", "removed", "original"]
 Relation = Literal["add-remove", "substitution"]
 
 PARTS: frozenset[str] = frozenset(get_args(Part))
@@ -159,9 +159,11 @@ class ThresholdedCounts:
     """One release of noised counts of what stands in records (guarantees.md §3.7): Normal(0, σ_h²) on every count, and of
     tables whose keys are not known beforehand only the keys whose noised count exceeds ``threshold``.
 
-    noise_multiplier: σ_h in units of Δ = √(2·record_weight). record_weight: m₀, a record's squared weight at most. keys:
-    of each open table that one record adds to at most, M; of n a record adds min(1, √(m₀/n)) to each. shares: the weights
-    of the open tables among all, whose squares add up to at most one.
+    noise_multiplier: σ_h in units of Δ. record_weight: m₀, a record's squared weight at most. keys: of each open table that
+    one record adds to at most, M; of n a record adds min(1, √(m₀/n)) to each. shares: the weights of the open tables among
+    all, whose squares add up to at most one. one_sided: whether a record that becomes another with the same skeleton only
+    takes from counts, or only adds, so that Δ is √m₀ and not √(2m₀). copies: 0, or m where steps without noise read what was
+    shown where it stands in records, known to be one-sided: then what is protected stands in at most m of them.
     """
 
     noise_multiplier: float
@@ -169,6 +171,8 @@ class ThresholdedCounts:
     record_weight: float
     keys: int
     shares: tuple[float, ...]
+    one_sided: bool = False
+    copies: int = 0
 
     def __post_init__(self) -> None:
         for name in ("noise_multiplier", "threshold", "record_weight"):
@@ -178,6 +182,10 @@ class ThresholdedCounts:
             object.__setattr__(self, name, float(value))
         if isinstance(self.keys, bool) or not isinstance(self.keys, int) or self.keys < 1:
             raise UsageError(f"ThresholdedCounts keys: expected a whole number ≥ 1, found {self.keys!r}")
+        if isinstance(self.copies, bool) or not isinstance(self.copies, int) or self.copies < 0:
+            raise UsageError(f"ThresholdedCounts copies: expected a whole number, found {self.copies!r}")
+        if not isinstance(self.one_sided, bool) or (self.copies and not self.one_sided):
+            raise UsageError("ThresholdedCounts one_sided: expected true or false, and true where values stand")
         if not isinstance(self.shares, tuple) or not self.shares or sum(a * a for a in self.shares) > 1 + 1e-12:
             raise UsageError(
                 f"ThresholdedCounts shares: expected weights whose squares add up to at most 1, found {self.shares!r}"
@@ -189,7 +197,7 @@ class ThresholdedCounts:
     @property
     def distance(self) -> float:
         """Δ: how far one record that becomes another with the same skeleton moves all tables together, in L2."""
-        return math.sqrt(2 * self.record_weight)
+        return math.sqrt(self.record_weight * (1 if self.one_sided else 2))
 
     @property
     def std(self) -> float:
@@ -209,6 +217,8 @@ class ThresholdedCounts:
             "record_weight": self.record_weight,
             "keys": self.keys,
             "shares": list(self.shares),
+            "one_sided": self.one_sided,
+            "copies": self.copies,
         }
 
 

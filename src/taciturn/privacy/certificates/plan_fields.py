@@ -33,7 +33,7 @@ RULES = {
     "SelectiveState": {"clip", "noise_multiplier", "state_clip", "state_noise", "runs"},
     "Residual": {"noised", "batch_size"},
     "LocalUpdates": {"clip", "noise_multiplier", "lr", "batch_size", "epochs", "caps"},
-    "Counts": {"noise_multiplier", "threshold", "record_weight", "keys", "shares"},
+    "Counts": {"noise_multiplier", "threshold", "record_weight", "keys", "shares", "one_sided", "copies"},
 }
 PARTS = {
     "optimiser": {

@@ -8,7 +8,7 @@ from typing import Any
 
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee, from_number
-from taciturn.privacy.guarantees.statements import MISSED, SECRET
+from taciturn.privacy.guarantees.statements import MISSED, RARE, SECRET
 
 RELEASE = (
     "true: noise and coins were secret, preparation was as the proofs need it, the target was kept, some statement is "
@@ -30,7 +30,9 @@ def against_release(statements: list[Guarantee], evidence: Evidence) -> list[str
     if not any(each.status in ("proved", "conditional") and each.finite for each in statements):
         reasons.append("nothing is guaranteed")
     if not reasons:  # what is said of every secret, or of those that the policy misses
-        empty = [each for each in statements if each.status == "none" and each.unit in (SECRET, MISSED)]
+        empty = [
+            each for each in statements if each.status == "none" and each.unit.partition(RARE)[0] in (SECRET, MISSED)
+        ]
         reasons += [f"nothing is guaranteed about {each.unit}: {each.reason}" for each in empty]
     return reasons
 

@@ -42,6 +42,9 @@ ALONE = Assumption(
 LOCAL = Assumption("screening is record-local and training does not depend on the order of records", enforced=True)
 TABLE = "a table of values"
 """How the assumption about a released table of values begins."""
+APART = Assumption("masking a secret changes nothing of what the policies mark elsewhere in its record", enforced=False)
+RARE = ", where what stands at its mask stands"
+"""Begins what a unit is narrowed by where common values stand."""
 SHOWN = 1000
 """Records beyond which nobody asks in how many a value may stand without being in a table."""
 NOISED = (SAMPLED, CONSTANTS, ALONE, LOCAL)
@@ -59,14 +62,24 @@ def confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) ->
     base = (*NOISED, *table(profile, evidence), *((STABLE,) if evidence.redacted else ()), *alignment(evidence))
     covered = (*base, *((COVERED,) if conditional else ()), *((WHOLE,) if evidence.skeletons else ()))
     covered += spared(evidence) if conditional or evidence.skeletons else ()
-    yield single(profile, evidence, covered)
+    covered += (APART,) if any(event.one_sided for event, _ in profile.shown) else ()
+    rare = few(profile.copies)
+    yield single(profile, evidence, covered, SECRET + rare)
     for name, size in evidence.groups:
-        yield grouped(profile, evidence, covered, f"the secrets of group '{name}' in {size} records", size)
+        yield grouped(profile, evidence, covered, f"the secrets of group '{name}' in {size} records{rare}", size)
     if evidence.records_per_user:
         size = evidence.records_per_user
-        yield grouped(profile, evidence, covered, f"all secrets of one user in at most {size} records", size)
-    if evidence.redacted:
+        yield grouped(profile, evidence, covered, f"all secrets of one user in at most {size} records{rare}", size)
+    if profile.copies:
+        why = "which values stay where they stand is known only after the counts, so miss rates say nothing of the rest"
+        yield no_guarantee("bayesian-confidentiality", DRAWN_SECRET, "substitution", evidence, why)
+    elif evidence.redacted:
         yield drawn(profile, evidence, base, conditional=conditional)
+
+
+def few(copies: int) -> str:
+    """What narrows a claim where common values stand (§3.7, Theorem B): "" where none does."""
+    return f"{RARE} in at most {copies} records" if copies else ""
 
 
 def table(profile: Profile, evidence: Evidence) -> tuple[Assumption, ...]:
@@ -98,15 +111,20 @@ def alignment(evidence: Evidence) -> tuple[Assumption, ...]:
     return (ALIGNED,) if evidence.unit == "sentence" else ()
 
 
-def single(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, ...]) -> Guarantee:
+def copies(profile: Profile) -> dict[str, float]:
+    """The number in :func:`few`, for whoever holds an attack against a claim."""
+    return {"copies": float(profile.copies)} if profile.copies else {}
+
+
+def single(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, ...], unit: str = SECRET) -> Guarantee:
     epsilon = profile.epsilon(evidence.delta)
-    detail = {"spans_not_stable": float(evidence.spans_not_stable)}
+    detail = {"spans_not_stable": float(evidence.spans_not_stable)} | copies(profile)
     if evidence.redacted and evidence.order == "redact-first" and not faults(evidence):
         detail["epsilon_if_detected"] = 0.0
     if math.isfinite(epsilon):
         detail["largest_group_within_epsilon_10"] = float(largest_group(profile, evidence.delta, most=1000))
     return with_status(
-        "confidentiality", SECRET, "substitution", epsilon, evidence.delta, "CRT Theorem 8.1 (guarantees.md §3.1)",
+        "confidentiality", unit, "substitution", epsilon, evidence.delta, "CRT Theorem 8.1 (guarantees.md §3.1)",
         assumptions, evidence, curve=profile.curve, detail=detail, reason=profile.reason, order_matters=evidence.redacted,
     )  # fmt: skip
 
@@ -114,7 +132,7 @@ def single(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, 
 def grouped(
     profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, ...], unit: str, size: int
 ) -> Guarantee:
-    detail = {"k": float(size)}
+    detail = {"k": float(size)} | copies(profile)
     epsilon = 0.0 if profile.reason is None else math.inf
     if size and profile.reason is None:
         bound = group(profile, size, evidence.delta)

@@ -42,6 +42,10 @@ _JFT_LIGHT = (
     "detects is covered by the second phase; one that it misses costs both."
 )
 _SKELETONS = "Skeletons, which are private records with everything marked masked, are trained on without noise too."
+_COMMON = (
+    "In them common values stay where they stand, those of the released table: a secret that is such a value by itself is "
+    "not protected. Values that the policy redacts never stay."
+)
 _UNITS = {
     "sentence": "one sentence of a document",
     "turn": "one turn of a conversation",
@@ -73,9 +77,12 @@ def _sentences(run: RunView) -> Iterator[str]:
         yield _jft(run)
     else:
         yield _WORDS.get(mechanism, "A mechanism that this report has no words for; the claims below say what holds.")
-    if "skeletons" in reads:
+    masked = bool(reads & {"skeletons", "common"})
+    if masked:
         yield _SKELETONS
-    if mechanism in ("crt", "crt_residual") or "skeletons" in reads:
+    if "common" in reads:
+        yield _COMMON
+    if mechanism in ("crt", "crt_residual") or masked:
         yield from _public(run)
     if mechanism in ("sgd", "redacted"):
         return

@@ -36,7 +36,7 @@ def method(run: RunView) -> str:
     words = _METHODS.get(name, name)
     reads = {part for phase in run.plan.get("phases", ()) for part in phase.get("reads", ())}
     if name == "crt":
-        words += ", with skeletons" if "skeletons" in reads else ", as published"
+        words += ", with skeletons" if reads & {"skeletons", "common"} else ", as published"
     return words
 
 

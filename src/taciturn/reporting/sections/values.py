@@ -38,5 +38,12 @@ def _table(name: str, run: RunView) -> dict[str, Any]:
         "A filled mask is a value that was drawn, not the one that stood there: what the model says of such things is "
         "not a fact.",
     ]
+    if stay := next((event.copies for event in released if event.copies), 0):
+        said[-1:] = [
+            "Where a private record holds such a value as a whole, and the policy does not redact it, it stays as it is in "
+            f"the text that is trained on without noise. What is protected is a secret whose value stands in at most {stay} "
+            "records; one that is a common value (a first name that many share) is not.",
+            "Where a value does not stay, one may be drawn in its place: what the model says of such things is not a fact.",
+        ]
     size = {"values": len(table.values), "shapes": len(table.shapes), "coverage": table.coverage}
     return {"run": name, **size, "words": said}

@@ -16,7 +16,7 @@ from taciturn.errors import DataError, UsageError, nearest
 from taciturn.screening.corpus.manifest import Counts, Manifest, file_digest
 from taciturn.text.document import MASK
 
-Part = Literal["public", "private", "skeletons", "redacted", "removed", "original"]
+Part = Literal["public", "private", "skeletons", "common", "redacted", "removed", "original"]
 PARTS: tuple[Part, ...] = get_args(Part)
 MANIFEST = "manifest.json"
 
@@ -76,8 +76,9 @@ class ScreenedCorpus:
 
         public: public records (copies removed by dedup="all" left out). private: every private record after redaction and
         dedup; a removed copy is exactly "<MASK>" and stays in the list. skeletons: of private records that have one, copies
-        included. redacted: all records after redaction, before dedup. removed: these without the masks, and what they leave
-        joined by one space (a record of nothing else stays "<MASK>"). original: all records untouched.
+        included; common: the same, of which a run lets some values stand (``behind``). redacted: all records after
+        redaction, before dedup. removed: these without the masks, and what they leave joined by one space (a record of
+        nothing else stays "<MASK>"). original: all records untouched.
         Raises DataError for "original" when originals were not kept.
         """
         if part not in PARTS:
@@ -88,7 +89,7 @@ class ScreenedCorpus:
             return _strings(self.table, "redacted")
         if part == "removed":
             return [_removed(text) for text in _strings(self.table, "redacted")]
-        if part == "skeletons":
+        if part in ("skeletons", "common"):
             return [s for s in self.table["skeleton"].to_pylist() if s is not None]
         return [text for text, _ in self._rows(part)]
 
@@ -99,7 +100,11 @@ class ScreenedCorpus:
         if part in ("public", "private"):
             found = [label for _, label in self._rows(part)]
         else:
-            kept = self.table["skeleton"].is_valid().to_pylist() if part == "skeletons" else [True] * len(self.table)
+            kept = (
+                self.table["skeleton"].is_valid().to_pylist()
+                if part in ("skeletons", "common")
+                else [True] * len(self.table)
+            )
             found = [label for label, keep in zip(self.table["label"].to_pylist(), kept, strict=True) if keep]
         return [None if text == MASK else label for text, label in zip(texts, found, strict=True)]
 
@@ -127,7 +132,7 @@ class ScreenedCorpus:
         for an unknown part.
         """
         wanted = sorted({s.lower() for s in secrets if s})
-        if part in ("public", "skeletons"):
+        if part in ("public", "skeletons", "common"):
             return sum(bool(_places(text, wanted)) for text in self.texts(part))
         if part not in PARTS:
             raise UsageError(f"part '{part}' is unknown; {nearest(part, PARTS)}")

@@ -35,10 +35,11 @@ def opened(slots: Slots, weight: Floats) -> tuple[Floats, Floats]:
 
 def closed(slots: Slots, weight: Floats, values: Sequence[int], shapes: Sequence[int]) -> tuple[Floats, Floats]:
     """With the keys ``values`` and ``shapes`` known: of each class and key the weight of the records that have the key in
-    the class, a slot counting for its value, else for its shape, else for the last [C, V + S + 1]; and of what
-    comes behind a slot and its tail [|FOLLOWS|, |TAILS|]."""
+    the class, a slot with a value counting for that, else for its shape, else for the last [C, V + S + 1]; and
+    of what comes behind any slot and its tail [|FOLLOWS|, |TAILS|]."""
     size, width = len(slots.contexts), len(values) + len(shapes) + 1
-    key = slots.context * width + _keys(slots, values, shapes)
+    # a mask without a value has no key: that one is masked takes away and adds nothing
+    key = np.where(slots.value == NONE, NONE, slots.context * width + _keys(slots, values, shapes))
     tail = np.where(slots.tail == NONE, NONE, slots.follows * len(TAILS) + slots.tail)
     return (
         _counted(slots, key, size * width, weight).reshape(size, width),

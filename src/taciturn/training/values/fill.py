@@ -36,12 +36,14 @@ AT_A_TIME = 8192  # padded tokens of a pass
 @dataclass(frozen=True, slots=True)
 class Filler:
     """texts: the records of a phase. encode: records (their numbers, and their texts once filled) as tokens. tokenizer: of
-    the model that judges. known: public values that shapes are made of."""
+    the model that judges. known: public values that shapes are made of. behind: of the last records what
+    stands at each of their masks, where that may be left standing if the table shows it; None for what may not."""
 
     texts: Sequence[str]
     encode: Callable[[Sequence[int], Sequence[str]], Tokens]
     tokenizer: Any
     known: Known = field(default_factory=dict)
+    behind: Sequence[Sequence[str | None]] = ()
 
     def filled(self, table: Table, model: Any, rows: Ints, seed: tuple[int, ...], candidates: int) -> Tokens:
         """The records ``rows``, in that order; the share of their masks that the table explains in a context is filled, the
@@ -61,7 +63,9 @@ class Filler:
             for i, part in enumerate(parts):
                 if k + 1 >= len(part):
                     continue
-                if coins[i].random() < table.drawn.filled[classes[i][k]]:
+                if (there := self._standing(table, int(rows[i]), k)) is not None:
+                    written[i] += there + part[k + 1]
+                elif coins[i].random() < table.drawn.filled[classes[i][k]]:
                     asked.append(i)
                     drawn.append(table.draw(classes[i][k], follows[i][k], candidates, coins[i], self.known))
                 else:
@@ -72,6 +76,12 @@ class Filler:
                 chosen = int(np.searchsorted(share, coins[i].random() * share[-1], side="right"))
                 written[i] += values[min(chosen, len(values) - 1)] + parts[i][k + 1]
         return written
+
+    def _standing(self, table: Table, row: int, mask: int) -> str | None:
+        """What stays at a mask: a value that the table shows, with its tail."""
+        place = row - (len(self.texts) - len(self.behind))
+        there = self.behind[place] if place >= 0 else ()
+        return there[mask] if there and table.shows(there[mask]) else None
 
     def _judged(
         self, model: Any, before: Sequence[str], drawn: Sequence[Sequence[str]], behind: Sequence[str]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import repeat
 
@@ -97,33 +97,40 @@ class Slots:
 
     @staticmethod
     def of(
-        pairs: Iterable[tuple[str, str | None]], contexts: Contexts, users: Iterable[str | None] | None = None
+        pairs: Iterable[tuple[str, str | None]],
+        contexts: Contexts,
+        users: Iterable[str | None] | None = None,
+        known: Iterable[Sequence[str | None]] | None = None,
     ) -> Slots:
         """Of (text, the same with masks) each; None for a record without a skeleton, which counts nowhere. users: whose
-        record each is, None for nobody's."""
-        seen: set[tuple[str, str]] = set()
+        record each is, None for nobody's. known: what stands behind the masks of each, where that need not be found by
+        laying the two beside each other; a record of which nothing is known counts nowhere."""
+        seen: set[tuple[str, str, tuple[str | None, ...]]] = set()
         counted, masks, owners = list[bool](), list[int](), list[int]()
         names = dict[str | tuple[int], int]()
         rows: list[tuple[int, ...]] = []
         values, shapes = dict[str, int](), dict[str, int]()
-        for (text, masked), user in zip(pairs, repeat(None) if users is None else users, strict=False):
-            new = masked is not None and MASK in masked and (text, masked) not in seen
-            counted.append(new)
-            if masked is None or not new:
+        nobody: Iterable[str | None] = repeat(None)
+        unknown: Iterable[Sequence[str | None] | None] = repeat(None)
+        for (text, masked), user, there in zip(pairs, users or nobody, known or unknown, strict=False):
+            pair = (text, masked or "", tuple(there or ()))
+            counts = MASK in pair[1] and (there is None or len(there) > 0) and pair not in seen
+            counted.append(counts)
+            if not counts:
                 continue
-            seen.add((text, masked))
+            seen.add(pair)
             owners.append(names.setdefault((len(masks),) if user is None else user, len(names)))
-            found = _between(text, masked)[:MOST]
-            around = zip(contexts.numbers(masked), behind_each(masked), strict=True)
-            for whole, (context, follows) in zip(found, around, strict=False):
-                core, tail = parted(whole)
-                if (value := _value(core)) is None:
+            laid = _between(*pair[:2])[:MOST]
+            around = zip(contexts.numbers(pair[1]), behind_each(pair[1]), strict=True)
+            for whole, held, (context, follows) in zip(laid, laid if there is None else there, around, strict=False):
+                core, tail = parted(held or whole)
+                if not held or (value := _value(core)) is None:
                     rows.append((len(masks), context, NONE, NONE, tail if whole else NONE, follows))
                     continue
                 form = shape(value)
                 number = NONE if form is None else shapes.setdefault(form, len(shapes))
                 rows.append((len(masks), context, values.setdefault(value, len(values)), number, tail, follows))
-            masks.append(len(found))
+            masks.append(len(laid))
         columns = np.array(rows, np.int64).reshape(-1, 6)
         return Slots(
             contexts,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from taciturn.errors import DataError
 from taciturn.training.values.contexts import FOLLOWS, Context, Contexts
 from taciturn.training.values.shapes import NOTHING, Known, made, shape
-from taciturn.training.values.slots import TAILS
+from taciturn.training.values.slots import TAILS, parted
 
 FORMAT = "taciturn-values/1"
 CLEAR = 3.0
@@ -37,9 +37,11 @@ class Table:
     in_context: Floats
     tails: Floats
     stds: tuple[float, float, float, float]
+    names: frozenset[str] = field(init=False, repr=False, compare=False)
     drawn: Drawn = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "names", frozenset(self.values))
         object.__setattr__(self, "drawn", _drawn(self))
 
     def draw(
@@ -55,6 +57,10 @@ class Table:
 
     def _named(self, key: int, random: np.random.Generator, known: Known) -> str:
         return self.values[key] if key < len(self.values) else made(self.shapes[key - len(self.values)], random, known)
+
+    def shows(self, value: str | None) -> bool:
+        """Whether it has a value, but for its tail."""
+        return value is not None and parted(value)[0] in self.names
 
     @property
     def coverage(self) -> float:
