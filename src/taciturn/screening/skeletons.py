@@ -14,9 +14,11 @@ Other detectors (models) say nothing of the kind: every run of words of a mark i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from operator import eq
+from typing import TypeVar
 
 from taciturn.screening.policies.base import Finder
 from taciturn.screening.policies.view import WORD
@@ -52,45 +54,77 @@ def has_one_skeleton(
     asked = [i for i, m in enumerate(masked) if m.settled and not m.failed and m.marks]
     asked = [i for i, sure in zip(asked, policy.local([texts[i] for i in asked]), strict=True) if not sure]
     apart = policy.apart([texts[i] for i in asked])
-    for test, those in ((_in_stretches, True), (_run_by_run, False)):
-        some = [i for i, each in zip(asked, apart, strict=True) if each is those]
-        for i, holds in zip(
-            some, test([texts[i] for i in some], [masked[i].marks for i in some], policy, joint), strict=True
-        ):
-            answers[i] = holds
+    free = [i for i, each in zip(asked, apart, strict=True) if each]
+    cases = [Case(texts[i], masked[i].marks, tokens(texts[i]), masked[i].marks) for i in free]
+    for i, holds in zip(free, in_stretches(cases, policy, joint), strict=True):
+        answers[i] = holds
+    rest = [i for i, each in zip(asked, apart, strict=True) if not each]
+
+    def look(sides: Sequence[str]) -> list[tuple[str, bool]]:
+        return [(by_token(m.text, joint), m.failed) for m in redact(sides, policy, joint)]
+
+    tested = run_by_run([texts[i] for i in rest], [masked[i].marks for i in rest], look, eq)
+    for i, holds in zip(rest, tested, strict=True):
+        answers[i] = holds
     return answers
 
 
 Marks = Sequence[Interval]
-Window = tuple[str, Marks, Interval]
-"""A text, its marks, and where the tokens begin that are looked at."""
+Look = TypeVar("Look")
 
 
 @dataclass(frozen=True, slots=True)
-class _Tokens:
-    """plain: tokens that no policy marks. leaning: those that none marks word by word, so that they lean on others.
+class Case:
+    """cuts: intervals any words of which may be masked. units: those of which it is asked whether they are marked where no
+    mask is in or beside them; touching one of ``marked``: those that are, in the whole text."""
+
+    text: str
+    cuts: Marks
+    units: Marks
+    marked: Marks
+
+    def windows(self) -> Iterator[tuple[Case, Interval]]:
+        """Of a long text overlapping parts, and where the units begin that are looked at, in the middle of each, as what is
+        further away than detectors are taken to reach (redact.py) does not matter to them."""
+        text = self.text
+        if len(text) <= WHOLE:
+            yield self, (0, len(text))
+            return
+        for low in range(0, len(text) - REACH, WHOLE - 2 * REACH):
+            high = low + WHOLE
+            cuts, units, marked = (
+                [(max(a, low) - low, min(b, high) - low) for a, b in its if a < high and b > low]
+                for its in (self.cuts, self.units, self.marked)
+            )
+            middle = (REACH if low else 0, WHOLE - REACH if high < len(text) else WHOLE)
+            yield Case(text[low:high], cuts, units, marked), middle
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """plain: units that no policy marks. leaning: those that none marks word by word, so that they lean on others.
     all: ask for every stretch, not only those between words less than ``REACH`` apart and those cut on one side."""
 
     text: str
-    marks: Marks
+    cuts: Marks
     plain: tuple[Interval, ...]
     leaning: tuple[Interval, ...]
     all: bool
 
     @classmethod
-    def of(cls, window: Window, words: Marks) -> _Tokens:
-        text, marks, (low, high) = window
-        tokens = [token.span() for token in _TOKEN.finditer(text) if low <= token.start() < high]
-        plain = tuple(token for token in tokens if not _touched(token, marks))
-        leaning = tuple(token for token in tokens if _touched(token, marks) > _touched(token, words))
-        return cls(text, marks, plain, leaning, (low, high) == (0, len(text)))
+    def of(cls, case: Case, middle: Interval, words: Marks) -> _Asked:
+        low, high = middle
+        units = [unit for unit in case.units if low <= unit[0] < high]
+        plain = tuple(unit for unit in units if not touched(unit, case.marked))
+        leaning = tuple(unit for unit in units if touched(unit, case.marked) > touched(unit, words))
+        return cls(case.text, case.cuts, plain, leaning, (low, high) == (0, len(case.text)))
 
     def stretches(self) -> Iterator[Interval]:
-        """From the start of the text or the end of a marked word (or mark) to where one begins, or the end; those in which
-        a token could be marked otherwise."""
-        words = [word.span() for mark in self.marks for word in _WORD.finditer(self.text, *mark)]
-        after = sorted({0, *(end for _, end in words), *(end for _, end in self.marks)})
-        before = sorted({len(self.text), *(start for start, _ in words), *(start for start, _ in self.marks)})
+        """From the start of the text or the end of a word of a cut (or of a cut) to where one begins, or the end; those in
+        which a unit could be marked otherwise."""
+        words = [word.span() for cut in self.cuts for word in _WORD.finditer(self.text, *cut)]
+        after = sorted({0, *(end for _, end in words), *(end for _, end in self.cuts)})
+        before = sorted({len(self.text), *(start for start, _ in words), *(start for start, _ in self.cuts)})
         asked = sorted(self.plain + self.leaning)
         at = 0
         for a in after:
@@ -106,30 +140,29 @@ class _Tokens:
         return MASK * (a > 0) + self.text[a:b] + MASK * (b < len(self.text))
 
     def same(self, a: int, b: int, spans: Sequence[Span], joint: re.Pattern[str]) -> bool:
-        """Whether these spans of ``between(a, b)`` mark the tokens that are marked in the whole text."""
+        """Whether these spans of ``between(a, b)`` mark the units that are marked in the whole text."""
         cut = (int(a > 0), int(b < len(self.text)))
         move = a - len(MASK) * cut[0]
         size = b - move + len(MASK) * cut[1]
         ends = [Span(0, len(MASK) * cut[0]), Span(size - len(MASK) * cut[1], size)]
         marks = [(x + move, y + move) for x, y in maximal(self.between(a, b), [*spans, *ends], joint)]
 
-        def whole(tokens: Sequence[Interval]) -> list[bool]:
+        def whole(units: Sequence[Interval]) -> list[bool]:
             """Of each that no mask touches."""
-            return [_touched(t, marks) for t in tokens if t[0] >= a + cut[0] and t[1] <= b - cut[1]]
+            return [touched(t, marks) for t in units if t[0] >= a + cut[0] and t[1] <= b - cut[1]]
 
         return not any(whole(self.plain)) and all(whole(self.leaning))
 
 
-def _in_stretches(texts: Sequence[str], marks: Sequence[Marks], policy: Finder, joint: re.Pattern[str]) -> list[bool]:
-    """Whether in every stretch of a text between two marked words, masks beside it, the same tokens are marked."""
-    windows = [
-        (i, window) for i, (text, its) in enumerate(zip(texts, marks, strict=True)) for window in _windows(text, its)
-    ]
-    found = policy.words([text for _, (text, _, _) in windows])
-    words = [maximal(window[0], of.spans, joint) for (_, window), of in zip(windows, found, strict=True)]
-    held = [_Tokens.of(window, its) for (_, window), its in zip(windows, words, strict=True)]
+def in_stretches(cases: Sequence[Case], policy: Finder, joint: re.Pattern[str]) -> list[bool]:
+    """For each case whether in every stretch of its text between two words of its cuts, masks beside it, ``policy`` marks
+    the units that are marked."""
+    windows = [(i, window) for i, case in enumerate(cases) for window in case.windows()]
+    found = policy.words([case.text for _, (case, _) in windows])
+    words = [maximal(case.text, of.spans, joint) for (_, (case, _)), of in zip(windows, found, strict=True)]
+    held = [_Asked.of(*window, its) for (_, window), its in zip(windows, words, strict=True)]
     whose = [i for i, _ in windows]
-    answers = [True] * len(texts)
+    answers = [True] * len(cases)
     every = ((i, a, b) for i, of in enumerate(held) for a, b in of.stretches() if answers[whose[i]])
     while some := list(islice(every, _AT_ONCE)):
         sure = policy.local([held[i].between(a, b) for i, a, b in some])
@@ -141,33 +174,32 @@ def _in_stretches(texts: Sequence[str], marks: Sequence[Marks], policy: Finder, 
     return answers
 
 
-def _windows(text: str, marks: Marks) -> Iterator[Window]:
-    """Of a long text overlapping parts, and the tokens in the middle of each, as what is further away than detectors are
-    taken to reach (redact.py) does not matter to them."""
-    if len(text) <= WHOLE:
-        yield text, marks, (0, len(text))
-        return
-    for low in range(0, len(text) - REACH, WHOLE - 2 * REACH):
-        high = low + WHOLE
-        its = [(max(a, low) - low, min(b, high) - low) for a, b in marks if a < high and b > low]
-        yield text[low:high], its, (REACH if low else 0, WHOLE - REACH if high < len(text) else WHOLE)
+def tokens(text: str) -> list[Interval]:
+    """What stands between blanks and borders of messages."""
+    return [token.span() for token in _TOKEN.finditer(text)]
 
 
-def _touched(token: Interval, intervals: Marks) -> bool:
-    return any(start < token[1] and token[0] < end for start, end in intervals)
+def touched(unit: Interval, intervals: Marks) -> bool:
+    """Whether one of them overlaps it."""
+    return any(start < unit[1] and unit[0] < end for start, end in intervals)
 
 
-def _run_by_run(texts: Sequence[str], marks: Sequence[Marks], policy: Finder, joint: re.Pattern[str]) -> list[bool]:
-    """Whether masking any one run of words of a mark, or a mark, leaves the skeleton as it is; False where one is long."""
+def run_by_run(
+    texts: Sequence[str],
+    marks: Sequence[Marks],
+    look: Callable[[Sequence[str]], Sequence[Look]],
+    same: Callable[[Look, Look], bool],
+) -> list[bool]:
+    """Whether masking any one run of words of a mark, or a mark, leaves what ``look`` sees the ``same``; False where one is
+    long."""
     answers = [not any(_long(text, mark) for mark in its) for text, its in zip(texts, marks, strict=True)]
     tested = [(i, x) for i, good in enumerate(answers) if good for mark in marks[i] for x in runs(texts[i], mark)]
     at = iter(tested)
     for pairs in pieces(neighbours(texts[i], x) for i, x in tested):
         sides = list(dict.fromkeys(side for pair in pairs for side in pair))
-        outcome = dict(zip(sides, redact(sides, policy, joint), strict=True))
+        seen = dict(zip(sides, look(sides), strict=True))
         for (left, right), (i, _) in zip(pairs, at, strict=False):
-            one, other = outcome[left], outcome[right]
-            answers[i] &= by_token(one.text, joint) == by_token(other.text, joint) and one.failed == other.failed
+            answers[i] &= same(seen[left], seen[right])
     return answers
 
 
