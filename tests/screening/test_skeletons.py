@@ -11,12 +11,13 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from taciturn.screening import Regex, policy, screen
+from taciturn.screening.maskings import MOST, runs
 from taciturn.screening.policies.derived import Missing
 from taciturn.screening.policies.relax import sees_over
 from taciturn.screening.policies.view import WORD, View
 from taciturn.screening.redact import BRIDGED, redact
 from taciturn.screening.rows import Local
-from taciturn.screening.skeletons import MOST, has_one_skeleton, runs
+from taciturn.screening.skeletons import has_one_skeleton
 from taciturn.text.document import MASK
 from taciturn.text.readers import Corpus
 from timing import seconds

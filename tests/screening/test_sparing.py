@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
 from taciturn.screening import Everything, Policy, Regex, Words, policy, screen
+from taciturn.screening.maskings import runs
 from taciturn.screening.policies.public import LONGEST_VALUE, Public, key
 from taciturn.screening.policies.public_kinds import KINDS
 from taciturn.screening.policies.view import WORD
 from taciturn.screening.redact import BRIDGED, REACH, redact
 from taciturn.screening.rows import Local
-from taciturn.screening.skeletons import runs
 from taciturn.screening.sparing import Sparing
 from taciturn.text.document import MASK, Record
 from taciturn.text.readers import Corpus

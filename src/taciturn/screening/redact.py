@@ -27,8 +27,9 @@ BOUND = 8
 
 # A check looks at this much text around a span of a long record (code points); detectors are taken to reach no further.
 WHOLE, REACH = 1024, 256
-# Checks of many spans in long records go through in pieces of about this many code points.
-_PIECE = 1 << 20
+# Checks of many spans go through in pieces of about this many code points, at most so many pairs: what a check finds in one
+# is still remembered for the next (derived.Cached).
+_PIECE, _PAIRS = 1 << 20, 1 << 12
 
 Interval = tuple[int, int]
 
@@ -93,18 +94,23 @@ def redact(texts: Sequence[str], policy: Finder, joint: re.Pattern[str] = ADJACE
 def maximal(text: str, spans: Iterable[Span], joint: re.Pattern[str]) -> tuple[Interval, ...]:
     """Unions of spans that overlap, touch, share a ``<MASK>`` or have only a joint between them."""
     intervals = merge(spans)
-    if not intervals:
-        return ()
     if MASK in text:
         intervals = [_whole_masks(text, start, end) for start, end in intervals]
-    joined = [intervals[0]]
+    return joined(text, intervals, joint)
+
+
+def joined(text: str, intervals: Sequence[Interval], joint: re.Pattern[str]) -> tuple[Interval, ...]:
+    """Unions of intervals, by their starts, that overlap, touch or have only a joint between them."""
+    if not intervals:
+        return ()
+    one = [intervals[0]]
     for start, end in intervals[1:]:
-        last_start, last_end = joined[-1]
+        last_start, last_end = one[-1]
         if start <= last_end or joint.fullmatch(text, last_end, start):
-            joined[-1] = (last_start, max(end, last_end))
+            one[-1] = (last_start, max(end, last_end))
         else:
-            joined.append((start, end))
-    return tuple(joined)
+            one.append((start, end))
+    return tuple(one)
 
 
 def _whole_masks(text: str, start: int, end: int) -> Interval:
@@ -176,7 +182,7 @@ def pieces(pairs: Iterable[tuple[str, str]]) -> Iterator[list[tuple[str, str]]]:
     for pair in pairs:
         piece.append(pair)
         size += len(pair[0]) + len(pair[1])
-        if size >= _PIECE:
+        if size >= _PIECE or len(piece) == _PAIRS:
             yield piece
             piece, size = [], 0
     if piece:

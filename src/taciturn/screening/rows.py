@@ -10,9 +10,10 @@ from taciturn.screening.entities import entities
 from taciturn.screening.partition import RecordPart, part
 from taciturn.screening.policies.base import CLEAN, Finder
 from taciturn.screening.policies.derived import Cached, Joined
-from taciturn.screening.redact import BRIDGED, Interval, neighbours, pieces, redact, survives
-from taciturn.screening.skeletons import by_token, has_one_skeleton
+from taciturn.screening.redact import BRIDGED, Interval, Masked, neighbours, pieces, redact, survives
+from taciturn.screening.skeletons import by_token, has_one_skeleton, tested
 from taciturn.screening.sparing import Sparing
+from taciturn.screening.standing import places_of, standing
 from taciturn.text.document import MASK, Record
 from taciturn.text.spans import CANARY, merge
 
@@ -49,6 +50,7 @@ class Row:
     suspicious: bool = False
     skeleton: str | None = None
     stable: tuple[Interval, ...] = ()
+    behind: tuple[Interval, ...] = ()
     suspects: tuple[Interval, ...] = ()
     entities: tuple[str, ...] = ()
     gold: tuple[Outcome, ...] = ()
@@ -110,17 +112,18 @@ class Local:
         ]
         looked = survives([(b, m.doubtful) for b, m in zip(bodies, redacted, strict=True)], self.pi)
         checks = [holds or [True] * len(m.marks) for holds, m in zip(looked, redacted, strict=True)]
-        skeletons = self._skeletons(records, bodies, parts)
+        skeletons = self._skeletons(records, bodies, parts, redacted)
         gold = self._gold(records, bodies, parts)
         labelled = [[g for g in each if g.label != CANARY] for each in gold]
         rows = []
         for i, record in enumerate(records):
-            skeleton, refused = skeletons[i]
+            skeleton, refused, behind = skeletons[i]
             statuses = {redacted[i].status, wide[i].status, still[i].status} - {"ok"}
             tally = Counter(
                 spans=len(checks[i]),
                 spans_undetected_after_check=checks[i].count(False),
                 skeletons_refused=int(refused),
+                values_refused=int(behind is None),
                 detector_failures=int(bool(statuses)),
                 unsettled=int(not redacted[i].settled),
                 corrected=int(any(s.detector == "corrections" for s in found[i].spans)),
@@ -139,6 +142,7 @@ class Local:
                     suspicious,
                     skeleton,
                     stable=tuple(x for x, holds in zip(redacted[i].marks, checks[i], strict=True) if holds),
+                    behind=behind or (),
                     suspects=tuple(merge(still[i].spans)) if suspicious else (),
                     entities=entities(bodies[i], found[i].spans),
                     gold=gold[i],
@@ -148,25 +152,29 @@ class Local:
         return rows
 
     def _skeletons(
-        self, records: Sequence[Record], bodies: Sequence[str], parts: Sequence[RecordPart]
-    ) -> list[tuple[str | None, bool]]:
-        """(skeleton, refused by the check) for each record; taken from the original text, before Dedup."""
-        if self.both is None:
-            return [(None, False)] * len(records)
+        self, records: Sequence[Record], bodies: Sequence[str], parts: Sequence[RecordPart], redacted: Sequence[Masked]
+    ) -> list[tuple[str | None, bool, tuple[Interval, ...] | None]]:
+        """(skeleton, refused by the check, what stands behind it or None if refused) of each record, from its original text,
+        before Dedup."""
         chosen = [i for i, r in enumerate(records) if parts[i] == "private" and r.private_because is None]
-        kept = dict(zip(chosen, self._skeleton([bodies[i] for i in chosen]), strict=True))
-        return [kept.get(i, (None, False)) for i in range(len(records))]
+        out: list[tuple[str | None, bool, tuple[Interval, ...] | None]] = [(None, False, ())] * len(records)
+        if self.both is None:
+            return out
+        texts = [bodies[i] for i in chosen]
+        masked = redact(texts, self.both, BRIDGED)
+        places = places_of(texts, masked, [redacted[i] for i in chosen], self.both)
+        one, stands = tested(texts, masked, self.both, BRIDGED, standing(places, self.pi, self.both))
+        kept = zip(_kept(masked, one), places, stands, strict=True)
+        for i, ((skeleton, refused), its, holds) in zip(chosen, kept, strict=True):
+            behind = its.pairs if its is not None and holds else None
+            out[i] = skeleton, refused, () if skeleton is None else behind
+        return out
 
     def _skeleton(self, texts: Sequence[str]) -> list[tuple[str | None, bool]]:
-        """sk(s), if every masking of marked words has the same (guarantees.md §3.1). Refused is also what cannot be tested,
-        and what has no skeleton but might have one if words were masked."""
+        """(skeleton, refused by the check) of each text."""
         assert self.both is not None
         masked = redact(texts, self.both, BRIDGED)
-        skeletons = [by_token(m.text, BRIDGED) if m.settled and not m.failed else MASK for m in masked]
-        return [
-            (sk if sk != MASK else None, False) if holds else (None, True)
-            for sk, holds in zip(skeletons, has_one_skeleton(texts, masked, self.both, BRIDGED), strict=True)
-        ]
+        return _kept(masked, has_one_skeleton(texts, masked, self.both, BRIDGED))
 
     def _gold(
         self, records: Sequence[Record], bodies: Sequence[str], parts: Sequence[RecordPart]
@@ -203,3 +211,12 @@ class Local:
             answers += [outcome[left][0] == outcome[right][0] for left, right in pairs]
         silent = (r.private_because is not None for r, spans in zip(records, gold, strict=True) for _ in spans)
         return [same or none for same, none in zip(answers, silent, strict=True)]
+
+
+def _kept(masked: Sequence[Masked], one: Sequence[bool]) -> list[tuple[str | None, bool]]:
+    """(skeleton, refused): sk(s), if every masking of marked words has the same (guarantees.md §3.1). Refused is also what
+    cannot be tested, and what has no skeleton but might have one if words were masked."""
+    skeletons = [by_token(m.text, BRIDGED) if m.settled and not m.failed else MASK for m in masked]
+    return [
+        (sk if sk != MASK else None, False) if holds else (None, True) for sk, holds in zip(skeletons, one, strict=True)
+    ]

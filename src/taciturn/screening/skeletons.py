@@ -2,36 +2,22 @@
 
 What a skeleton masks is masked by the *token* (what stands between blanks): the brackets of "(555) 010-7700", the rest of an
 address of which one word is masked, the "'s" behind a name go with it. So what matters of a masking is which tokens a policy
-still marks of those that it leaves alone.
-
-Where every detector is *apart* (it finds in L<MASK>R what it finds in L<MASK> and in <MASK>R, and nothing else), what is
-found in any masking is found in its stretches between two masks. A stretch begins after a marked word, or at the start, and
-ends before one, or at the end: if in each of them, between masks, the tokens are marked that are marked in the whole text,
-the skeleton is the same for every choice of marked words, any number of them, and all of these maskings pass the same test.
-Other detectors (models) say nothing of the kind: every run of words of a mark is masked by itself.
+still marks of those that it leaves alone (maskings.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
+from collections.abc import Sequence
+from operator import eq
 
+from taciturn.screening.maskings import Case, Question, stays
 from taciturn.screening.policies.base import Finder
-from taciturn.screening.policies.view import WORD
-from taciturn.screening.redact import REACH, WHOLE, Interval, Masked, maximal, neighbours, pieces, redact, substitute
+from taciturn.screening.redact import Interval, Masked, substitute
 from taciturn.text.document import MASK
-from taciturn.text.spans import Span
-
-MOST = 32
-"""Words of a mark beyond which its runs are not tested one by one."""
-
-_AT_ONCE = 1 << 12  # stretches that are looked at together
 
 _TOKEN = re.compile(r"[^\s\x1e\x1f]+")
 _MASKED = re.compile(rf"[^\s\x1e\x1f]*{MASK}[^\s\x1e\x1f]*")
-_WORD = re.compile(rf"{MASK}|{WORD.pattern}")
 
 
 def by_token(text: str, joint: re.Pattern[str]) -> str:
@@ -48,138 +34,26 @@ def has_one_skeleton(
 ) -> list[bool]:
     """For each text and what it was redacted to: is its skeleton that of every masking of marked words? False also where
     that cannot be tested. True where a detector failed: there is nothing to compare."""
-    answers = [m.failed or m.settled for m in masked]
-    asked = [i for i, m in enumerate(masked) if m.settled and not m.failed and m.marks]
-    asked = [i for i, sure in zip(asked, policy.local([texts[i] for i in asked]), strict=True) if not sure]
-    apart = policy.apart([texts[i] for i in asked])
-    for test, those in ((_in_stretches, True), (_run_by_run, False)):
-        some = [i for i, each in zip(asked, apart, strict=True) if each is those]
-        for i, holds in zip(
-            some, test([texts[i] for i in some], [masked[i].marks for i in some], policy, joint), strict=True
-        ):
-            answers[i] = holds
-    return answers
+    return tested(texts, masked, policy, joint)[0]
 
 
-Marks = Sequence[Interval]
-Window = tuple[str, Marks, Interval]
-"""A text, its marks, and where the tokens begin that are looked at."""
+def tested(
+    texts: Sequence[str], masked: Sequence[Masked], policy: Finder, joint: re.Pattern[str], *others: Question
+) -> list[list[bool]]:
+    """``has_one_skeleton``, and the answers to other questions about the same maskings."""
 
+    def look(_: Sequence[str], redacted: Sequence[Masked]) -> list[tuple[str, bool]]:
+        return [(by_token(m.text, joint), m.failed) for m in redacted]
 
-@dataclass(frozen=True, slots=True)
-class _Tokens:
-    """plain: tokens that no policy marks. leaning: those that none marks word by word, so that they lean on others.
-    all: ask for every stretch, not only those between words less than ``REACH`` apart and those cut on one side."""
-
-    text: str
-    marks: Marks
-    plain: tuple[Interval, ...]
-    leaning: tuple[Interval, ...]
-    all: bool
-
-    @classmethod
-    def of(cls, window: Window, words: Marks) -> _Tokens:
-        text, marks, (low, high) = window
-        tokens = [token.span() for token in _TOKEN.finditer(text) if low <= token.start() < high]
-        plain = tuple(token for token in tokens if not _touched(token, marks))
-        leaning = tuple(token for token in tokens if _touched(token, marks) > _touched(token, words))
-        return cls(text, marks, plain, leaning, (low, high) == (0, len(text)))
-
-    def stretches(self) -> Iterator[Interval]:
-        """From the start of the text or the end of a marked word (or mark) to where one begins, or the end; those in which
-        a token could be marked otherwise."""
-        words = [word.span() for mark in self.marks for word in _WORD.finditer(self.text, *mark)]
-        after = sorted({0, *(end for _, end in words), *(end for _, end in self.marks)})
-        before = sorted({len(self.text), *(start for start, _ in words), *(start for start, _ in self.marks)})
-        asked = sorted(self.plain + self.leaning)
-        at = 0
-        for a in after:
-            while at < len(asked) and asked[at][0] < a:
-                at += 1
-            for b in before if at < len(asked) else ():
-                near = self.all or b - a <= REACH or a == 0 or b == len(self.text)
-                if near and asked[at][1] <= b:
-                    yield a, b
-
-    def between(self, a: int, b: int) -> str:
-        """The stretch, and masks where it was cut."""
-        return MASK * (a > 0) + self.text[a:b] + MASK * (b < len(self.text))
-
-    def same(self, a: int, b: int, spans: Sequence[Span], joint: re.Pattern[str]) -> bool:
-        """Whether these spans of ``between(a, b)`` mark the tokens that are marked in the whole text."""
-        cut = (int(a > 0), int(b < len(self.text)))
-        move = a - len(MASK) * cut[0]
-        size = b - move + len(MASK) * cut[1]
-        ends = [Span(0, len(MASK) * cut[0]), Span(size - len(MASK) * cut[1], size)]
-        marks = [(x + move, y + move) for x, y in maximal(self.between(a, b), [*spans, *ends], joint)]
-
-        def whole(tokens: Sequence[Interval]) -> list[bool]:
-            """Of each that no mask touches."""
-            return [_touched(t, marks) for t in tokens if t[0] >= a + cut[0] and t[1] <= b - cut[1]]
-
-        return not any(whole(self.plain)) and all(whole(self.leaning))
-
-
-def _in_stretches(texts: Sequence[str], marks: Sequence[Marks], policy: Finder, joint: re.Pattern[str]) -> list[bool]:
-    """Whether in every stretch of a text between two marked words, masks beside it, the same tokens are marked."""
-    windows = [
-        (i, window) for i, (text, its) in enumerate(zip(texts, marks, strict=True)) for window in _windows(text, its)
+    cases = [
+        Case(text, m.marks, tokens(text), m.marks) if m.settled and not m.failed and m.marks else None
+        for text, m in zip(texts, masked, strict=True)
     ]
-    found = policy.words([text for _, (text, _, _) in windows])
-    words = [maximal(window[0], of.spans, joint) for (_, window), of in zip(windows, found, strict=True)]
-    held = [_Tokens.of(window, its) for (_, window), its in zip(windows, words, strict=True)]
-    whose = [i for i, _ in windows]
-    answers = [True] * len(texts)
-    every = ((i, a, b) for i, of in enumerate(held) for a, b in of.stretches() if answers[whose[i]])
-    while some := list(islice(every, _AT_ONCE)):
-        sure = policy.local([held[i].between(a, b) for i, a, b in some])
-        some = [
-            (i, a, b) for (i, a, b), word_by_word in zip(some, sure, strict=True) if not word_by_word or held[i].leaning
-        ]
-        for (i, a, b), one in zip(some, policy.find([held[i].between(a, b) for i, a, b in some]), strict=True):
-            answers[whose[i]] &= one.status == "ok" and held[i].same(a, b, one.spans, joint)
-    return answers
+    questions = Question(policy, joint, cases, look, eq), *others
+    one, *rest = stays(texts, masked, policy, joint, questions)
+    return [[holds and (m.failed or m.settled) for holds, m in zip(one, masked, strict=True)], *rest]
 
 
-def _windows(text: str, marks: Marks) -> Iterator[Window]:
-    """Of a long text overlapping parts, and the tokens in the middle of each, as what is further away than detectors are
-    taken to reach (redact.py) does not matter to them."""
-    if len(text) <= WHOLE:
-        yield text, marks, (0, len(text))
-        return
-    for low in range(0, len(text) - REACH, WHOLE - 2 * REACH):
-        high = low + WHOLE
-        its = [(max(a, low) - low, min(b, high) - low) for a, b in marks if a < high and b > low]
-        yield text[low:high], its, (REACH if low else 0, WHOLE - REACH if high < len(text) else WHOLE)
-
-
-def _touched(token: Interval, intervals: Marks) -> bool:
-    return any(start < token[1] and token[0] < end for start, end in intervals)
-
-
-def _run_by_run(texts: Sequence[str], marks: Sequence[Marks], policy: Finder, joint: re.Pattern[str]) -> list[bool]:
-    """Whether masking any one run of words of a mark, or a mark, leaves the skeleton as it is; False where one is long."""
-    answers = [not any(_long(text, mark) for mark in its) for text, its in zip(texts, marks, strict=True)]
-    tested = [(i, x) for i, good in enumerate(answers) if good for mark in marks[i] for x in runs(texts[i], mark)]
-    at = iter(tested)
-    for pairs in pieces(neighbours(texts[i], x) for i, x in tested):
-        sides = list(dict.fromkeys(side for pair in pairs for side in pair))
-        outcome = dict(zip(sides, redact(sides, policy, joint), strict=True))
-        for (left, right), (i, _) in zip(pairs, at, strict=False):
-            one, other = outcome[left], outcome[right]
-            answers[i] &= by_token(one.text, joint) == by_token(other.text, joint) and one.failed == other.failed
-    return answers
-
-
-def runs(text: str, mark: Interval) -> list[Interval]:
-    """The mark, and every run of its words: from the start of one to the end of the same or a later one.
-
-    >>> runs("at 77 the st.", (3, 13))
-    [(3, 5), (3, 9), (3, 12), (3, 13), (6, 9), (6, 12), (10, 12)]
-    """
-    words = [word.span() for word in _WORD.finditer(text, *mark)]
-    return sorted({mark, *((start, end) for i, (start, _) in enumerate(words) for _, end in words[i:])})
-
-
-def _long(text: str, mark: Interval) -> bool:
-    return mark[1] - mark[0] > 2 * MOST and sum(1 for _ in _WORD.finditer(text, *mark)) > MOST
+def tokens(text: str) -> list[Interval]:
+    """What stands between blanks and borders of messages."""
+    return [token.span() for token in _TOKEN.finditer(text)]

@@ -5,7 +5,7 @@ blanks around it. It is spared if it lies in a run of whole tokens that is, as a
 every span which that run touches lies in it, holds no ``<MASK>`` and touches no mark of π. So no word of a longer span is
 ever spared, and masking any word of a span leaves the rest of it marked, because it then holds a mask.
 
-A run lies between two masks or it does not, so where π and π_c are *apart* (skeletons.py) or word by word, so is what is
+A run lies between two masks or it does not, so where π and π_c are *apart* (maskings.py) or word by word, so is what is
 left of π_c.
 """
 
@@ -91,9 +91,9 @@ class Sparing:
         return answers
 
     def words(self, texts: Sequence[str]) -> list[Detection]:
-        """What is found word by word and stays marked in every stretch of a text (skeletons.py): tokens in no public run, or
+        """What is found word by word and stays marked in every stretch of a text (maskings.py): tokens in no public run, or
         only in runs that a marked word stands next to, in the stretch itself or as the mask where it was cut. Any other
-        token may be spared in one stretch and not in the next, so skeletons.py has to look at all of them."""
+        token may be spared in one stretch and not in the next, so maskings.py has to look at all of them."""
         found = self.conservative.words(texts)
         return [_never_spared(text, each, self.public) for text, each in zip(texts, found, strict=True)]
 

@@ -18,6 +18,7 @@ _RECORDS = (
     ("suspicious", "Suspicious", "private, and the conservative policy still marks something after redaction"),
     ("skeletons", "Skeletons", "private records with everything marked masked; free to train on"),
     ("skeletons_refused", "Skeletons refused", "masking the secret first gave another skeleton"),
+    ("values_refused", "Skeletons without values", "masking one value may change whether the policy finds another"),
     ("corrected", "Corrected by hand", "a person added marks"),
     ("detector_failures", "Detector failures", "a policy failed or timed out; the record is private"),
 )
@@ -36,7 +37,9 @@ IN_HOUSE = frozenset(name for name, _, _ in (*_RECORDS, *_OTHERS)) - {
     "documents", "read", "public", "private", "quarantined", "blank", "skeletons",
 }  # fmt: skip
 """Counts that one secret can change, which a certificate therefore leaves out."""
-_WHEN_ANY = frozenset({"skeletons_refused", "corrected", "detector_failures", "cleaned", "left_out", "blank"})
+_WHEN_ANY = frozenset(
+    {"skeletons_refused", "values_refused", "corrected", "detector_failures", "cleaned", "left_out", "blank"}
+)
 
 
 def corpora(labelled: Sequence[tuple[str, RunView]]) -> list[dict[str, Any]]:

@@ -91,6 +91,11 @@ def _warnings(counts: Counts) -> Iterator[str]:
         yield f"{counts.spans_undetected_after_check} of {counts.spans} spans do not survive their own masking: not detected"
     if counts.skeletons_refused:
         yield f"{counts.skeletons_refused} private records have a skeleton that depends on what it masks; it is left out"
+    if counts.values_refused:
+        yield (
+            f"{counts.values_refused} private records have a skeleton into which no value may come back: masking one value "
+            "may change whether π marks another"
+        )
     if counts.quarantined:
         yield f"{counts.quarantined} items could not be read"
     if not counts.private:

@@ -25,10 +25,11 @@ class Counts(_Frozen):
     blank: lines and records of white space, skipped and not in ``read``. left_out: parts that are no text (attachments,
     pictures of cards), skipped too. duplicates: removed copies, still in the part they were in. suspicious: private records
     in whose redacted text π_c still marks something. skeletons: private records that have one; skeletons_refused: those
-    whose skeleton did not survive the per-record check. spans: maximal spans π found; spans_undetected_after_check: those of
-    them for which Redact(s(x)) differs from Redact(s(<MASK>)). gold_missed_by_pi: labelled spans for which that equality
-    fails (or that count as missed by both). gold_missed_by_both: labelled spans in a public record, or, with skeletons, in a
-    record whose skeleton differs from its neighbour's: no finite ε covers them. detector_failures: records on which a
+    whose skeleton did not survive the per-record check; values_refused: those with a skeleton of which no value may stand,
+    as masking one may change whether π marks another. spans: maximal spans π found; spans_undetected_after_check: those
+    of them for which Redact(s(x)) differs from Redact(s(<MASK>)). gold_missed_by_pi: labelled spans for which that equality
+    fails (or that count as missed by both). gold_missed_by_both: labelled spans in a public record, or, with skeletons, in
+    a record whose skeleton differs from its neighbour's: no finite ε covers them. detector_failures: records on which a
     detector did not finish, and how often for each reason. cleaned: documents that cleaning removed, not in ``read``.
     corrected: records with marks that a person added (policies/corrections.py).
     """
@@ -44,6 +45,7 @@ class Counts(_Frozen):
     suspicious: int = 0
     skeletons: int = 0
     skeletons_refused: int = 0
+    values_refused: int = 0
     spans: int = 0
     spans_undetected_after_check: int = 0
     gold_spans: int = 0

@@ -108,6 +108,25 @@ class ScreenedCorpus:
             found = [label for label, keep in zip(self.table["label"].to_pylist(), kept, strict=True) if keep]
         return [None if text == MASK else label for text, label in zip(texts, found, strict=True)]
 
+    def behind(self) -> list[list[str | None]]:
+        """For each of ``texts("skeletons")``, of each of its masks, the original text that stands there; None where the
+        record has no value for it (standing.py).
+
+        Raises DataError when originals were not kept, or were kept by a version that did not note what stands where.
+        """
+        originals = self.originals
+        if "behind" not in originals.column_names:
+            raise DataError(
+                "this screened corpus does not say what stands behind its masks, an older version wrote it; screen again"
+            )
+        columns = self.table["skeleton"], originals["original"], originals["behind"]
+        return [
+            [text[a:b] if b > a else None for a, b in zip(places[::2], places[1::2], strict=True)]
+            or [None] * skeleton.count(MASK)
+            for skeleton, text, places in zip(*(column.to_pylist() for column in columns), strict=True)
+            if skeleton is not None
+        ]
+
     def _rows(self, part: Part) -> Iterator[tuple[str, str | None]]:
         """Texts of the public or the private part, with their labels."""
         columns = (self.table[name].to_pylist() for name in ("part", "redacted", "label", "duplicate"))

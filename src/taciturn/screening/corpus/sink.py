@@ -25,10 +25,11 @@ _RECORDS: dict[str, Any] = {
     "suspicious": pa.bool_(),
     "skeleton": pa.string(),
 }
-# Offsets come in pairs, start and end: stable in ``original``, suspects in ``redacted`` (see rows.Row).
+# Offsets come in pairs, start and end: stable and behind in ``original``, suspects in ``redacted`` (see rows.Row).
 _ORIGINALS: dict[str, Any] = {
     "original": pa.string(),
     "stable": pa.list_(pa.int32()),
+    "behind": pa.list_(pa.int32()),
     "suspects": pa.list_(pa.int32()),
     "entities": pa.list_(pa.string()),
 }
@@ -122,6 +123,7 @@ def _originals(rows: Sequence[Row]) -> Mapping[str, list[Any]]:
     return {
         "original": [row.body for row in rows],
         "stable": [[offset for pair in row.stable for offset in pair] for row in rows],
+        "behind": [[offset for pair in row.behind for offset in pair] for row in rows],
         "suspects": [[offset for pair in row.suspects for offset in pair] for row in rows],
         "entities": [row.entities for row in rows],
     }

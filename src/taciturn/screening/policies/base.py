@@ -123,12 +123,10 @@ class Policy:
 
     def _find(self, texts: Sequence[str], patterns: bool) -> list[Detection]:
         found: dict[int, list[Detection]] = {}
-        hits = self._prefilter.candidates(
-            [text if MASK not in text and text.isascii() else View.of(text).shadow for text in texts]
-        )
-        for number, places in hits.items() if patterns else ():
-            views = [View.of(texts[i]) for i in places]
-            _keep(found, places, _guarded(self._patterns[number], views))
+        if patterns:
+            shadows = [text if MASK not in text and text.isascii() else View.of(text).shadow for text in texts]
+            for number, places in self._prefilter.candidates(shadows).items():
+                _keep(found, places, _guarded(self._patterns[number], [View.of(texts[i]) for i in places]))
         if self._others:
             views = [View.of(text) for text in texts]
             for detector in self._others:
