@@ -71,9 +71,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Filler, "written", heard)
-        settings = config()
-        settings.corpus = folder / "screened"
-        train(settings, folder / "run")
+        train(config().model_copy(update={"corpus": folder / "screened"}), folder / "run")
     certify(folder / "run")
     return folder / "run", read
 
@@ -98,11 +96,11 @@ def test_common_values_are_read_where_they_stand_and_no_rare_one_is(finished: tu
         assert not (path.is_file() and told(SECRET, path.read_bytes())), path
 
 
-def table(values: tuple[str, ...] = DAYS) -> Table:
-    counts = np.full(len(values), 100.0)
+def table(values: tuple[str, ...] = DAYS, never_drawn: tuple[str, ...] = ()) -> Table:
+    counts = np.array([100.0] * len(values) + [0.0] * len(never_drawn))
     ends = np.array([[1.0, *[0.0] * (len(TAILS) - 1)]] * len(FOLLOWS))
-    context = Contexts(((None, None),))
-    return Table(values, (), context, counts, np.zeros(0), np.array([[*counts, 100.0]]), ends, (0.1,) * 4)
+    context, in_context = Contexts(((None, None),)), np.array([[*counts, 100.0]])
+    return Table((*values, *never_drawn), (), context, counts, np.zeros(0), in_context, ends, (0.1,) * 4)
 
 
 def written(corpus: ScreenedCorpus, made: Table, seed: int = 3) -> list[str]:
@@ -128,10 +126,12 @@ def test_records_that_differ_in_a_value_that_is_not_shown_are_read_alike(row: in
 
 
 def test_what_the_policy_detects_never_stands() -> None:
-    texts = [f"{text} or call 555-010-770{i % 10}" for i, text in enumerate(TEXTS[:30])]
-    made = written(screened(texts), table((*DAYS, "555-010-7701")))
+    """Even if many records hold it; what it does not detect would."""
+    texts = [f"{text} or call 555-010-7701" for text in TEXTS[:30]]
+    rare = TEXTS[0].split()[-1]
+    made = written(screened(texts), table(never_drawn=("555-010-7701", rare)))
     assert not any("555-010" in text for text in made)
-    assert any("Monday" in text for text in made)
+    assert sum(rare in text for text in made) == 1
 
 
 # What is said of it
@@ -170,10 +170,9 @@ def test_secrets_by_name_that_stand_refute_their_claim(run: Path) -> None:
     shown = Table.from_bytes((run / "values.json").read_bytes()).values
     day = next(each for each in shown if each in DAYS)
     found = certify(run, groups={"days": [day.lower()], "names": [TEXTS[0].split()[-1]]})
-    by = {
-        each.unit.split("'")[1]: each.status for each in found.statements() if "'" in each.unit and "(" not in each.unit
-    }
-    assert by["days"] == "refuted"
+    refuted = [each for each in found.statements() if each.status == "refuted"]
+    assert [each.unit[:20] for each in refuted] == ["a secret in one reco"]
+    assert "15 records that are read without noise still hold a secret of the group 'days'" in refuted[0].reason
     evidence = json.loads((run / "evidence.json").read_text())
     assert dict(evidence["open_groups"]) == {"days": 15, "names": 0}
     assert found.release is False

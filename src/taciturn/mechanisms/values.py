@@ -130,7 +130,7 @@ def standing(screened: ScreenedCorpus, folder: Path) -> list[list[str]]:
     from taciturn.training.values.table import Table
 
     table = Table.from_bytes((folder / VALUES).read_bytes())
-    return [[value for value in there if value is not None and table.shows(value)] for there in screened.behind()]
+    return [[value for value in there if value is not None and table.shows(value)] for there in screened.standing()]
 
 
 def filler_of(
@@ -146,5 +146,5 @@ def filler_of(
     def encode(rows: Sequence[int], texts: Sequence[str]) -> Any:
         return encode_task(tokenizer, texts, limit, labels=[labels[row] for row in rows], **task_of(plan))
 
-    behind = screened.behind() if "common" in phase.reads else ()
+    behind = screened.standing() if "common" in phase.reads else ()
     return Filler(texts_of(phase, screened), encode, tokenizer, by_shape(known), behind)

@@ -51,6 +51,7 @@ class Row:
     skeleton: str | None = None
     stable: tuple[Interval, ...] = ()
     behind: tuple[Interval, ...] = ()
+    stands: bool = False
     suspects: tuple[Interval, ...] = ()
     entities: tuple[str, ...] = ()
     gold: tuple[Outcome, ...] = ()
@@ -117,13 +118,13 @@ class Local:
         labelled = [[g for g in each if g.label != CANARY] for each in gold]
         rows = []
         for i, record in enumerate(records):
-            skeleton, refused, behind = skeletons[i]
+            skeleton, refused, behind, stands = skeletons[i]
             statuses = {redacted[i].status, wide[i].status, still[i].status} - {"ok"}
             tally = Counter(
                 spans=len(checks[i]),
                 spans_undetected_after_check=checks[i].count(False),
                 skeletons_refused=int(refused),
-                values_refused=int(behind is None),
+                values_refused=int(skeleton is not None and not stands),
                 detector_failures=int(bool(statuses)),
                 unsettled=int(not redacted[i].settled),
                 corrected=int(any(s.detector == "corrections" for s in found[i].spans)),
@@ -142,7 +143,8 @@ class Local:
                     suspicious,
                     skeleton,
                     stable=tuple(x for x, holds in zip(redacted[i].marks, checks[i], strict=True) if holds),
-                    behind=behind or (),
+                    behind=behind,
+                    stands=stands,
                     suspects=tuple(merge(still[i].spans)) if suspicious else (),
                     entities=entities(bodies[i], found[i].spans),
                     gold=gold[i],
@@ -153,11 +155,11 @@ class Local:
 
     def _skeletons(
         self, records: Sequence[Record], bodies: Sequence[str], parts: Sequence[RecordPart], redacted: Sequence[Masked]
-    ) -> list[tuple[str | None, bool, tuple[Interval, ...] | None]]:
-        """(skeleton, refused by the check, what stands behind it or None if refused) of each record, from its original text,
-        before Dedup."""
+    ) -> list[tuple[str | None, bool, tuple[Interval, ...], bool]]:
+        """(skeleton, refused by the check, what stands behind it, whether that may be shown where it stands) of each record,
+        from its original text, before Dedup."""
         chosen = [i for i, r in enumerate(records) if parts[i] == "private" and r.private_because is None]
-        out: list[tuple[str | None, bool, tuple[Interval, ...] | None]] = [(None, False, ())] * len(records)
+        out: list[tuple[str | None, bool, tuple[Interval, ...], bool]] = [(None, False, (), False)] * len(records)
         if self.both is None:
             return out
         texts = [bodies[i] for i in chosen]
@@ -166,8 +168,8 @@ class Local:
         one, stands = tested(texts, masked, self.both, BRIDGED, standing(places, self.pi, self.both))
         kept = zip(_kept(masked, one), places, stands, strict=True)
         for i, ((skeleton, refused), its, holds) in zip(chosen, kept, strict=True):
-            behind = its.pairs if its is not None and holds else None
-            out[i] = skeleton, refused, () if skeleton is None else behind
+            known = skeleton is not None and its is not None
+            out[i] = skeleton, refused, its.pairs if known and its is not None else (), known and holds
         return out
 
     def _skeleton(self, texts: Sequence[str]) -> list[tuple[str | None, bool]]:

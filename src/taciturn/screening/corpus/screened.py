@@ -114,18 +114,28 @@ class ScreenedCorpus:
 
         Raises DataError when originals were not kept, or were kept by a version that did not note what stands where.
         """
-        originals = self.originals
-        if "behind" not in originals.column_names:
-            raise DataError(
-                "this screened corpus does not say what stands behind its masks, an older version wrote it; screen again"
-            )
-        columns = self.table["skeleton"], originals["original"], originals["behind"]
         return [
             [text[a:b] if b > a else None for a, b in zip(places[::2], places[1::2], strict=True)]
             or [None] * skeleton.count(MASK)
-            for skeleton, text, places in zip(*(column.to_pylist() for column in columns), strict=True)
-            if skeleton is not None
+            for skeleton, text, places, _ in self._with_skeleton()
         ]
+
+    def standing(self) -> list[list[str | None]]:
+        """``behind``, with None for all of a record in which no value may be shown where it stands: masking some of it may
+        change what π redacts elsewhere."""
+        may = [stands for *_, stands in self._with_skeleton()]
+        return [there if ok else [None] * len(there) for there, ok in zip(self.behind(), may, strict=True)]
+
+    def _with_skeleton(self) -> Iterator[tuple[str, str, list[int], bool]]:
+        originals = self.originals
+        if "stands" not in originals.column_names:
+            raise DataError(
+                "this screened corpus does not say what stands behind its masks, an older version wrote it; screen again"
+            )
+        columns = (originals[name].to_pylist() for name in ("original", "behind", "stands"))
+        for skeleton, text, places, stands in zip(self.table["skeleton"].to_pylist(), *columns, strict=True):
+            if skeleton is not None:
+                yield skeleton, text, places, stands
 
     def _rows(self, part: Part) -> Iterator[tuple[str, str | None]]:
         """Texts of the public or the private part, with their labels."""

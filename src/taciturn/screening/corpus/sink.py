@@ -30,6 +30,7 @@ _ORIGINALS: dict[str, Any] = {
     "original": pa.string(),
     "stable": pa.list_(pa.int32()),
     "behind": pa.list_(pa.int32()),
+    "stands": pa.bool_(),
     "suspects": pa.list_(pa.int32()),
     "entities": pa.list_(pa.string()),
 }
@@ -124,6 +125,7 @@ def _originals(rows: Sequence[Row]) -> Mapping[str, list[Any]]:
         "original": [row.body for row in rows],
         "stable": [[offset for pair in row.stable for offset in pair] for row in rows],
         "behind": [[offset for pair in row.behind for offset in pair] for row in rows],
+        "stands": [row.stands for row in rows],
         "suspects": [[offset for pair in row.suspects for offset in pair] for row in rows],
         "entities": [row.entities for row in rows],
     }
