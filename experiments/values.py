@@ -50,6 +50,7 @@ ROWS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "skeletons": ("crt", {}, {}),
     "table": ("crt", {"fill": "learned"}, {}),
     "table, kept": ("crt", {"fill": "learned"}, {"kept": 0.8}),
+    "table, stays, kept": ("crt", {"fill": "learned", "common": "stay"}, {"kept": 0.8}),
     "table, kept, marked": ("crt", {"fill": "learned"}, {"kept": 0.8, "targets": "marked"}),
 }
 """Mechanism, its options, and what else the steps have."""
