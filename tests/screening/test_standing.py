@@ -61,7 +61,12 @@ def rows(texts: Sequence[str], local: Local) -> list[Row]:
 
 
 def values(row: Row) -> list[str | None]:
-    """As ``ScreenedCorpus.behind`` has them; [] where they may not stand."""
+    """As ``ScreenedCorpus.standing`` has them; [] where none may stand."""
+    return known(row) if row.stands else []
+
+
+def known(row: Row) -> list[str | None]:
+    """As ``ScreenedCorpus.behind`` has them."""
     return [row.body[a:b] if b > a else None for a, b in row.behind]
 
 
@@ -104,7 +109,7 @@ def marked_words(text: str, local: Local) -> list[Interval]:
 def neighbours_agree(text: str, maskings: Sequence[Sequence[Interval]], local: Local) -> int:
     """Fails if a masking with the same skeleton has other values than it must; how many have some."""
     ours = row(text, local)
-    if not ours.behind:
+    if not ours.stands:
         return 0
     assert local.both is not None
     apart = local.both.local([text]) == [True] or local.both.apart([text]) == [True]
@@ -117,7 +122,7 @@ def neighbours_agree(text: str, maskings: Sequence[Sequence[Interval]], local: L
             None if any(a < end and start < b for start, end in spans) else value
             for (a, b), value in zip(places(text, local), values(ours), strict=True)
         ]
-        if theirs.behind or apart:
+        if theirs.stands or apart:
             assert values(theirs) == expected
             seen += any(expected)
     return seen
@@ -135,12 +140,12 @@ def test_places_are_those_of_a_slow_search_and_values_put_back_give_the_text(tex
         return
     its = places(text, local)
     assert found.skeleton == without(text, its)
-    assert [value for value in zip(its, values(found), strict=True) if value[1] is not None] == [
+    assert [value for value in zip(its, known(found), strict=True) if value[1] is not None] == [
         ((a, b), text[a:b]) for a, b in found.behind if b > a
     ]
     parts = found.skeleton.split(MASK)
-    filled = parts[0] + "".join((value or MASK) + rest for value, rest in zip(values(found), parts[1:], strict=True))
-    assert filled == without(text, [place for place, value in zip(its, values(found), strict=True) if value is None])
+    filled = parts[0] + "".join((value or MASK) + rest for value, rest in zip(known(found), parts[1:], strict=True))
+    assert filled == without(text, [place for place, value in zip(its, known(found), strict=True) if value is None])
     behind = "(?s:.*)".join(map(re.escape, filled.split(MASK)))
     assert re.fullmatch(behind, found.redacted)
 
@@ -196,6 +201,16 @@ def test_what_a_later_pass_masks_has_no_value() -> None:
     assert values(found) == [None, None, "z"]
 
 
+def test_where_the_first_pass_does_not_make_the_skeleton_nothing_stands() -> None:
+    """π_c marks y on its second pass: which mask stands for what can then not be read off its marks."""
+    local = Local.of(words_policy([]), context_policy([r"\b(x)\b", r"\x1a c (y)"]))
+    found = row("x c y b", local)
+    assert found.skeleton == f"{MASK} c {MASK} b"
+    assert found.behind == ()
+    assert ("values_refused", 1) in found.tally
+    assert values(row(f"{MASK} c y b", local)) == [None, "y"]
+
+
 # Masking one changes no other
 
 
@@ -246,7 +261,7 @@ def test_maskings_under_every_policy_of_the_registry(level: str) -> None:
         for text in (frame.replace("{}", rng.choice(examples(name))) for frame in FRAMES):
             single = [[run] for mark in marks(text, local) for run in runs(text, mark)]
             found = neighbours_agree(text, single, local)
-            kept, seen = kept + bool(row(text, local).behind), seen + found
+            kept, seen = kept + row(text, local).stands, seen + found
     assert kept > 60
     assert seen > 300
 
@@ -322,19 +337,19 @@ def test_a_value_that_depends_on_another_refuses_all(pi: Policy, around: int) ->
     ours, theirs = row(text, local), row(text.replace("Cambridge", MASK), local)
     assert ours.skeleton is not None
     assert ours.skeleton == theirs.skeleton
-    assert ours.behind == ()
+    assert not ours.stands
+    assert ("Ely" in known(ours)) == ("Ely" in ours.redacted)
     assert ("values_refused", 1) in ours.tally
     assert "Cambridge" not in values(theirs)
     assert ("Ely" in ours.redacted) != ("Ely" in theirs.redacted)
     good = row(text.replace("near", "or"), local)
-    assert ("Cambridge" in values(good)) == (good.behind != ())
-    assert good.behind != ()
+    assert "Cambridge" in values(good)
 
 
 def test_what_word_by_word_policies_mark_is_never_refused() -> None:
     pi = Policy((Words(),), "words")
     found = row("we met Dana and Ely or 17:45", Local.of(pi, policy("conservative:paranoid")))
-    assert found.behind
+    assert found.stands
     assert not any(name == "values_refused" for name, _ in found.tally)
 
 
@@ -351,7 +366,8 @@ def test_every_skeleton_has_its_values_copies_too() -> None:
         out = corpus(texts, dedup=scope)
         assert out.counts.duplicates == (scope == "private")
         assert out.texts("skeletons") == [f"we are in {MASK}", f"in {MASK} near {MASK}", *[f"we are in {MASK}"] * 2]
-        assert out.behind() == [["Ely"], [None, None], ["Ely"], [None]]
+        assert out.behind() == [["Ely"], ["Cambridge", None], ["Ely"], [None]]
+        assert out.standing() == [["Ely"], [None, None], ["Ely"], [None]]
         assert out.counts.values_refused == 1
         assert any("1 private records have a skeleton into which no value" in w for w in out.manifest.warnings)
     assert corpus(texts, skeletons=False).counts.values_refused == 0
@@ -364,7 +380,7 @@ def test_a_folder_has_them_and_one_of_an_older_version_says_what_to_do(tmp_path:
     out = corpus(texts, out=tmp_path / "s")
     assert out.behind() == corpus(texts).behind() == [["Ely"], ["Dana", "17:45"]]
     (file,) = (tmp_path / "s/originals").iterdir()
-    pq.write_table(pq.read_table(file).drop_columns("behind"), file)
+    pq.write_table(pq.read_table(file).drop_columns(["behind", "stands"]), file)
     path = tmp_path / "s/manifest.json"
     manifest = orjson.loads(path.read_bytes())
     del manifest["counts"]["values_refused"]
