@@ -168,6 +168,10 @@ def test_stated_numbers() -> None:
     assert round(table.threshold, 1) == 24.3
     assert [round(table.threshold / share) for share in table.shares] == [40, 69]
     assert [f"{escape(table, k):.0e}" for k in (1, 10, 20, 40)] == ["3e-08", "1e-05", "5e-03", "1e+00"]
+    known = ValueTable().phase(24_818, Target(3.0, 8e-5), known=True).event
+    assert isinstance(known, ThresholdedCounts)
+    assert round(known.threshold, 1) == 18.8
+    assert [round(known.threshold / share) for share in known.shares] == [31, 54]
     alone = compose({table: 1}, "substitution")
     assert round(alone.epsilon(8e-5), 2) == 1.73
     assert alone.for_group(13).epsilon(8e-5) < math.inf == alone.for_group(14).epsilon(8e-5)
