@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -67,6 +68,35 @@ def test_just_below_each_of_them_is_an_ordinary_plan(corpus: ScreenedCorpus) -> 
         {"options": {**PRIVATE, "noise_multiplier": 7.9}},  # 7.9 < 4 records · √4 steps
     ):
         make_plan(config(corpus, **more), corpus)
+
+
+@pytest.mark.parametrize("said", [1, 10, 25, 27])
+@pytest.mark.parametrize("name", ["dpsgd", "crt"])
+def test_a_plan_made_by_hand_promises_nothing_over_another_number_of_records(
+    said: int, name: str, corpus: ScreenedCorpus
+) -> None:
+    """At δ = .039 > 1/26 there is a promise over 25 records and none over the 26 that dpsgd has; crt has 20."""
+    asked = config(corpus, name, delta=0.039, allow=("large-delta",))
+    made = make_plan(asked, corpus)
+    *rest, noised = made.phases
+    by_hand = replace(made, phases=(*rest, replace(noised, records=said)))
+    with pytest.raises(DataError, match=rf"phase 'private' has {noised.records} records, its plan says {said}"):
+        expected_guarantees(asked, by_hand, corpus)
+
+
+def test_nor_over_another_number_of_users(tmp_path: Path) -> None:
+    rows = [json.dumps({"text": f"note {i}", "user": f"u{i % 5}"}) for i in range(30)]
+    (tmp_path / "notes.jsonl").write_text("\n".join(rows) + "\n")
+    screened = screen(
+        read(str(tmp_path / "notes.jsonl"), user="user"), policy("phone"), policy("conservative"), unit="turn"
+    )
+    options = {"steps": 2, "batch": 2, "noise_multiplier": 1.0}
+    asked = RunConfig(mechanism="user_dp", corpus=Path("memory"), model=TINY, delta=0.1, options=options)
+    made = make_plan(asked, screened)
+    assert expected_guarantees(asked, made, screened)
+    by_hand = replace(made, phases=(replace(made.phases[0], records=4),))
+    with pytest.raises(DataError, match="has 5 units of the kind 'user', its plan says 4"):
+        expected_guarantees(asked, by_hand, screened)
 
 
 def test_the_default_delta_is_one_too(corpus: ScreenedCorpus, monkeypatch: pytest.MonkeyPatch) -> None:

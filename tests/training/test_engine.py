@@ -159,6 +159,13 @@ def test_tokens_and_plan_must_agree(tmp_path: Path) -> None:
         fit(plan(public()), model(), TOKENIZER, {"public": short}, tmp_path, Options())
 
 
+@pytest.mark.parametrize("records", [0, -1])
+def test_noised_steps_are_over_a_stated_number_of_units(records: int) -> None:
+    """δ ≥ 1/n promises nothing, so a plan made by hand says its n; that of :func:`fit` must be the data's (above)."""
+    with pytest.raises(UsageError, match="give records, the number of those that are drawn from"):
+        private(n=records)
+
+
 def test_public_seconds_stand_still_in_private_phases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Time since the start, written at a public step, would hold the sum of the private durations before it."""
     now = [0.0]

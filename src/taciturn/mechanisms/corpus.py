@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -31,6 +31,17 @@ def texts_of(phase: Phase, screened: ScreenedCorpus) -> list[str]:
 def labels_of(phase: Phase, screened: ScreenedCorpus) -> list[str | None]:
     """Their labels."""
     return _some(phase, [label for part in phase.reads for label in screened.labels(part)])
+
+
+def check_counts(plan: Plan, screened: ScreenedCorpus, units: Mapping[str, Units]) -> None:
+    """Raises DataError where a phase of ``plan`` says another number of records or ``units`` than there are: what a promise
+    says at a δ depends on it, and a plan can come from anywhere."""
+    sizes: dict[str, int] = {}
+    for phase in plan.phases:
+        for part in phase.reads:
+            sizes[part] = sizes[part] if part in sizes else len(screened.texts(part))
+        read = sum(sizes[part] for part in phase.reads) if phase.rows is None else len(phase.rows)
+        phase.check_drawn_from(len(units[phase.name]) if phase.name in units else read)
 
 
 def _some(phase: Phase, items: list[Item]) -> list[Item]:

@@ -8,6 +8,7 @@ from math import inf
 
 from taciturn.errors import GuaranteeError, UsageError
 from taciturn.mechanisms.config import parse
+from taciturn.mechanisms.corpus import check_counts
 from taciturn.mechanisms.corpus_evidence import evidence, unsure_validation
 from taciturn.mechanisms.cost import planned_epsilon
 from taciturn.mechanisms.refusals import refuse
@@ -57,9 +58,10 @@ def if_chosen(config: RunConfig, plan: Plan, screened: ScreenedCorpus, runs: Run
 
 def evidence_of(config: RunConfig, plan: Plan, screened: ScreenedCorpus, validated: bool | None = None) -> Evidence:
     """What is known of a run of ``plan`` beside its steps. validated: whether it has validation text, where that is more
-    than the configuration names."""
+    than the configuration names. Raises DataError where the plan's numbers of units are not those of the corpus."""
     module = mechanism(config.mechanism)
     options = parse(module.Config, config.options, f"options of {config.mechanism}")
+    check_counts(plan, screened, module.units(screened, options) if hasattr(module, "units") else {})
     facts = module.facts(screened, options) if hasattr(module, "facts") else {}
     private = unsure_validation(config.train, screened, validated)
     return replace(evidence(plan, screened, facts, options), private_validation=private)

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import nn
 
-from taciturn.errors import DataError, UsageError
+from taciturn.errors import UsageError
 from taciturn.models.tokens import Tokens
 from taciturn.training.phase_terms import Counts
 from taciturn.training.plan import Plan
@@ -37,10 +37,7 @@ def check_given(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[s
             )
         if (phase.unit == "record") == (phase.name in units):
             raise UsageError(f"phase {phase.name!r} draws units of the kind {phase.unit!r}: give units, but for record")
-        count = len(units[phase.name]) if phase.name in units else len(tokens)
-        if count != phase.records:
-            what = "records" if phase.unit == "record" else f"units of the kind {phase.unit!r}"
-            raise DataError(f"phase {phase.name!r} has {count} {what}, its plan says {phase.records}")
+        phase.check_drawn_from(len(units[phase.name]) if phase.name in units else len(tokens))
 
 
 def facts(

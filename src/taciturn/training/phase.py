@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Literal
 
-from taciturn.errors import UsageError
+from taciturn.errors import DataError, UsageError
 from taciturn.privacy.accounting.events import Event, NonPrivate, Part
 from taciturn.training.phase_terms import Counts, Fill, Rule, Unit
 from taciturn.training.samplers import SAMPLERS, Poisson, Sampler, Shuffle
@@ -29,7 +29,7 @@ class Phase:
     for records as they are.
 
     Raises UsageError for a sampler, or a sampler and a rule together, that have no accounting, naming the guarantee they
-    would break.
+    would break, and for noised steps over no units.
     """
 
     name: str
@@ -63,6 +63,11 @@ class Phase:
                 f"phase {self.name!r}: {type(self.rule).__name__} takes units of the kind "
                 f"{' or '.join(map(repr, self.rule.units))}, found {self.unit!r}"
             )
+        if not isinstance(event, NonPrivate) and self.records < 1:
+            raise UsageError(
+                f"phase {self.name!r}: noised steps over {self.records} units. Sums are divided, and δ is judged, by how "
+                "many units there are: give records, the number of those that are drawn from"
+            )
         if not isinstance(event, NonPrivate) and (self.fill or self.packed):
             raise UsageError(f"phase {self.name!r}: noised steps read records as they are, neither filled nor packed")
 
@@ -95,6 +100,12 @@ class Phase:
     def expected(self) -> float:
         """The constant that a noised sum is divided by: what the units of a step weigh on average, one each by default."""
         return self.sampler.divisor(self.records)
+
+    def check_drawn_from(self, count: int) -> None:
+        """Raises DataError where the units that steps draw from are not as many as the plan says, and δ was judged by."""
+        if count != self.records:
+            what = "records" if self.unit == "record" else f"units of the kind {self.unit!r}"
+            raise DataError(f"phase {self.name!r} has {count} {what}, its plan says {self.records}")
 
 
 def epoch_steps(records: int, sampler: Shuffle | Poisson) -> int:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import math
 import shutil
 import subprocess
@@ -204,6 +205,21 @@ def test_the_size_that_delta_is_held_against_is_the_plans(tmp_path, said):
     folder = make_run(tmp_path / "r", evidence=Evidence.from_json({**EVIDENCE.to_json(), "protected": said}))
     with pytest.raises(DataError, match="with noise draw from 40 units"):
         issue(folder, guarantees)
+
+
+@pytest.mark.parametrize("records", [None, 0])
+@pytest.mark.parametrize("said", [None, 0, 5, 40])
+def test_a_plan_that_does_not_say_how_many_units_there_are_certifies_nothing(pristine, tmp_path, records, said):
+    """With δ = .03 for 40 records such a plan had a finite ε, release true, and verify agreed."""
+    plan = json.loads(json.dumps(PLAN)) | {"target": {"epsilon": 1.5, "delta": 0.03}}
+    del plan["phases"][1]["records"]
+    plan["phases"][1] |= {} if records is None else {"records": records}
+    evidence = Evidence.from_json({**EVIDENCE.to_json(), "delta": 0.03, "protected": said})
+    folder = make_run(tmp_path / "r", plan, evidence)
+    with pytest.raises(DataError, match=r"phases\.1\.records: expected how many units"):
+        issue(folder, guarantees)
+    shutil.copy(pristine / "certificate.json", folder)
+    assert any("phases.1.records" in m.recomputed for m in verify(folder / "certificate.json"))
 
 
 def test_more_spent_than_planned_fails(tmp_path):

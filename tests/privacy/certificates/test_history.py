@@ -177,7 +177,7 @@ def certified(folder: Path, evidence: Evidence):
     plan = {
         "mechanism": "dpsgd", "relation": "substitution", "target": None, "corpus_key": "abc",
         "seeds": {"noise": "os"},
-        "phases": [{"name": "private", "reads": ["original"], "steps": 8, "event": NOISY.to_json(), "unit": "record"}],
+        "phases": [{"name": "private", "reads": ["original"], "records": 40, "steps": 8, "event": NOISY.to_json()}],
     }  # fmt: skip
     (folder / "model").mkdir(parents=True)
     (folder / "model/model.safetensors").write_bytes(b"weights")
@@ -193,13 +193,15 @@ def certified(folder: Path, evidence: Evidence):
 
 
 def test_a_certificate_says_whether_other_runs_are_counted(tmp_path: Path):
-    none = certified(tmp_path / "none", Evidence(DELTA, redacted=False))
+    none = certified(tmp_path / "none", Evidence(DELTA, redacted=False, protected=40))
     assert none.other_runs["known"] is None
     assert "not known" in none.other_runs["words"]
-    first = certified(tmp_path / "first", Evidence(DELTA, redacted=False, other_runs=0))
+    first = certified(tmp_path / "first", Evidence(DELTA, redacted=False, protected=40, other_runs=0))
     assert "count this run alone: no other run on this corpus is recorded" in first.other_runs["words"]
     steps = (Paid("record", OTHER, 30).to_json(),)
-    third = certified(tmp_path / "third", Evidence(DELTA, redacted=False, other_runs=2, other_steps=steps))
+    third = certified(
+        tmp_path / "third", Evidence(DELTA, redacted=False, protected=40, other_runs=2, other_steps=steps)
+    )
     assert third.guarantees[0]["epsilon"] == first.guarantees[0]["epsilon"]
     total = third.other_runs["together"][0]
     assert total["epsilon"] == up(compose({NOISY: 8, OTHER: 30}, "substitution").epsilon(DELTA))
@@ -211,7 +213,7 @@ def test_a_certificate_says_whether_other_runs_are_counted(tmp_path: Path):
 
 def test_other_runs_cannot_be_edited_away(tmp_path: Path):
     steps = (Paid("record", OTHER, 30).to_json(),)
-    certified(tmp_path / "run", Evidence(DELTA, redacted=False, other_runs=1, other_steps=steps))
+    certified(tmp_path / "run", Evidence(DELTA, redacted=False, protected=40, other_runs=1, other_steps=steps))
     evidence = load_json(tmp_path / "run/evidence.json")
     write_json(tmp_path / "run/evidence.json", evidence | {"other_runs": 0, "other_steps": []})
     fields = {m.field for m in verify(tmp_path / "run/certificate.json")}

@@ -27,12 +27,12 @@ def certificate(tmp_path_factory):
     folder = tmp_path_factory.mktemp("schema") / "run"
     (folder / "model").mkdir(parents=True)
     (folder / "model/model.safetensors").write_bytes(b"weights")
-    phases = [{"name": n, "reads": ["private"], "steps": s, "event": e.to_json()} for n, e, s in STEPS]
+    phases = [{"name": n, "reads": ["private"], "records": 40, "steps": s, "event": e.to_json()} for n, e, s in STEPS]
     plan = {"mechanism": "crt", "relation": "substitution", "target": {"epsilon": 9.0, "delta": 1e-5}}
     write_json(folder / "plan.json", {**plan, "phases": phases, "seeds": {"noise": "os"}, "corpus_key": "k"})
     evidence = Evidence(
-        1e-5, skeletons=True, labelled=200, missed_by_pi=20, missed_by_both=0, groups=(("a", 2),), other_runs=1,
-        other_steps=(Paid("record", NOISY, 5).to_json(),),
+        1e-5, protected=40, skeletons=True, labelled=200, missed_by_pi=20, missed_by_both=0, groups=(("a", 2),),
+        other_runs=1, other_steps=(Paid("record", NOISY, 5).to_json(),),
     )  # fmt: skip
     write_json(folder / "evidence.json", evidence.to_json())
     with Ledger.create(folder / "ledger.jsonl") as ledger:

@@ -179,7 +179,7 @@ def recompute(folder: Path, ledger: Ledger, claims: Claims) -> dict[str, Any]:
     if evidence.seeded_noise != seeded:
         raise DataError(f"{EVIDENCE}: seeded_noise is {evidence.seeded_noise}, but the plan's noise seed says {seeded}")
     drawn_from = _noised_units(plan)
-    if drawn_from and evidence.protected != drawn_from:
+    if evidence.protected != drawn_from:
         raise DataError(
             f"{EVIDENCE}: protected is {evidence.protected}, but the plan's steps with noise draw from {drawn_from} units"
         )
@@ -252,11 +252,10 @@ def _field(plan: Mapping[str, Any], name: str) -> Any:
         raise DataError(f"{PLAN}: field {name!r} is missing; {nearest(name, plan)}") from error
 
 
-def _noised_units(plan: Mapping[str, Any]) -> int:
-    """How many units the plan's steps with noise draw from; 0 where it does not say, or has none."""
-    phases = _field(plan, "phases")
-    noised = [each for each in phases if not isinstance(event_from_json(each["event"]), NonPrivate)]
-    return max((each.get("records", 0) for each in noised), default=0)
+def _noised_units(plan: Mapping[str, Any]) -> int | None:
+    """How many units the steps with noise of a checked plan draw from; None where it has none."""
+    noised = [each for each in plan["phases"] if not isinstance(event_from_json(each["event"]), NonPrivate)]
+    return max((each["records"] for each in noised), default=None)
 
 
 def _values_digest(folder: Path, ledger: Ledger) -> str | None:

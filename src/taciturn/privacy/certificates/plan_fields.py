@@ -16,7 +16,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from taciturn.errors import DataError, TaciturnError, nearest
 from taciturn.privacy import limits
 from taciturn.privacy.accounting.event_files import from_json
-from taciturn.privacy.accounting.events import Part, Relation
+from taciturn.privacy.accounting.events import NonPrivate, Part, Relation
 
 PLAN = "plan.json"
 
@@ -72,7 +72,7 @@ class _Seeds(_Closed):
 class _Phase(_Closed):
     name: Name
     reads: list[Part] = Field(max_length=8)
-    records: Count = 0
+    records: Count | None = None
     steps: Steps
     event: Object
     sampler: Object | None = None
@@ -115,9 +115,14 @@ def checked(plan: Mapping[str, Any]) -> None:
     for number, phase in enumerate(known.phases):
         where = f"phases.{number}"
         try:
-            from_json(phase.event)
+            noised = not isinstance(from_json(phase.event), NonPrivate)
         except TaciturnError as error:
             raise DataError(f"{PLAN}: {where}.event: {error}") from error
+        if noised and not phase.records:
+            raise DataError(
+                f"{PLAN}: {where}.records: expected how many units its steps with noise draw from, found "
+                f"{'none' if phase.records is None else phase.records}; δ is held against one over that number"
+            )
         _kind(f"{where}.sampler", phase.sampler, SAMPLERS)
         _kind(f"{where}.rule", phase.rule, RULES)
         if phase.rule is not None and phase.rule["name"] == "Residual":
