@@ -46,7 +46,7 @@ def standing(event: ThresholdedCounts) -> float:
 
     Each of a record's n values has a count of at most a·(m − 1 + w).
 
-    >>> event = ThresholdedCounts(2.0, 25.0, 2.0, 16, (0.7,), copies=10)
+    >>> event = ThresholdedCounts(2.0, 25.0, 2.0, 16, (0.7,), one_sided=True, copies=10)
     >>> bool(0 < standing(event) < escape(event, 20)), standing(_at(event, 1e6))
     (True, 0.0)
     """
