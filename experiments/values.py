@@ -21,6 +21,7 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+import numpy as np
 import torch
 from common import Row, Work, spread
 from scipy.stats import ttest_1samp
@@ -29,12 +30,19 @@ import taciturn as tt
 from taciturn.auditing.canaries.templates import Planted, Template, draw, plant
 from taciturn.data.loaders import load
 from taciturn.models.held_out import utility
+from taciturn.models.sequences import touched
+from taciturn.models.tokens import encode_all
 from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus
+from taciturn.screening.redact import BRIDGED, redact
+from taciturn.screening.standing import Places
 from taciturn.text.document import Document, Record
 from taciturn.text.readers import Corpus, read
 from taciturn.text.segment import split
 from taciturn.text.spans import Span, merge
+from taciturn.training.values.shapes import shape
+from taciturn.training.values.slots import parted
+from taciturn.training.values.table import Table
 
 DELTA = 8e-5
 SETS: dict[str, tuple[tuple[tuple[str, str], ...], tuple[str, str], str]] = {
@@ -93,6 +101,33 @@ def _all_but(record: Record, spans: tuple[Span, ...]) -> Record:
     return Record(record.id, record.document_id, 0, len(record.body), record.body, gold=(*record.gold, *others))
 
 
+def by_slot(trained: Any, model: Any, tokenizer: Any, test: list[Record]) -> dict[str, tuple[int, float]]:
+    """Tokens outside annotated secrets, and their mean −log p: of marked ones, by what the run's table has of the slot they
+    stand in (a value, a shape, neither: rare), and of those that π_c does not mark. Without a table all marked are rare."""
+    file = trained.folder / "values.json"
+    table = Table.from_bytes(file.read_bytes()) if file.exists() else None
+    values, shapes = (set(table.values), set(table.shapes)) if table else (set(), set())
+    texts, wide = [record.body for record in test], tt.policy("conservative")
+    places = [Places.of(text, m) for text, m in zip(texts, redact(texts, wide, BRIDGED), strict=True)]
+    found = {name: [0, 0.0] for name in ("value", "shape", "rare", "unmarked")}
+    for record, at in zip(test, places, strict=True):
+        ids = torch.from_numpy(encode_all(tokenizer, [record.body], 128)[0].astype(np.int64))[None]
+        with torch.no_grad():
+            logs = model(input_ids=ids).logits[0].float().log_softmax(-1)
+        nats = -logs[:-1].gather(1, ids[0, 1:, None])[:, 0].numpy()
+        kinds = np.full(len(nats) + 1, "unmarked", object)
+        for a, b in () if at is None else at.places:
+            value = parted(record.body[a:b])[0]
+            kind = "value" if value in values else "shape" if shape(value) in shapes else "rare"
+            kinds[touched(tokenizer, record.body, [(a, b)], len(kinds))] = kind
+        kinds[touched(tokenizer, record.body, [(g.start, g.end) for g in record.gold], len(kinds))] = "secret"
+        for kind, nat in zip(kinds[1:], nats, strict=True):
+            if kind != "secret":
+                found[kind][0] += 1
+                found[kind][1] += float(nat)
+    return {name: (count, round(total / max(count, 1), 4)) for name, (count, total) in found.items()}
+
+
 def run(options: argparse.Namespace) -> None:
     """Every cell of a set."""
     work = Work(options.work, "values.jsonl")
@@ -147,6 +182,7 @@ def measured(
     row: Row = {
         "outside": whole.perplexity_outside,
         "all": whole.perplexity,
+        "slots": by_slot(trained, model, tokenizer, test),
         "marked": inside.perplexity_outside,
         "first": scores.get("public", whole.perplexity_outside),
         "spent": certificate.model_dump()["spent"]["epsilon"],
