@@ -10,6 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
+from neighbours import words_policy
 from taciturn.cli.main import run
 from taciturn.cli.options import Allowed
 from taciturn.errors import DataError, UsageError
@@ -226,6 +227,31 @@ def test_a_group_that_stands_in_public_text_refutes_what_was_to_be_promised(
     assert certificate.evidence["open_groups"] == [["family", 6], ["names", 0]]
     assert "6 records that are read without noise still hold a secret of the group 'family'" in certificate.refuted[0]
     assert "hello there" not in (folder / "certificate.json").read_text() + capsys.readouterr().err
+
+
+def test_a_group_is_judged_by_its_own_secrets_and_the_model_by_all(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Labels show secrets that no policy marks; two groups were looked for, of one only halves are marked."""
+    texts = [*TEXTS[:6], *(f"for {name} call {i} times" for i in range(10) for name in ("Zed Quill", "Ann"))]
+    screened = screen(
+        Corpus.from_texts(texts), words_policy([]), words_policy(["Zed", "Ann"]), unit="turn", out=tmp_path / "screened"
+    )
+    folder = tmp_path / "run"
+    train(config(screened, "crt", delta=0.01), folder, screened=screened)
+    (tmp_path / "half.txt").write_text("Zed Quill\n")
+    (tmp_path / "full.txt").write_text("ann\n")
+    argv = ["certify", str(folder), "--labelled", "21", "--missed", "11", "--missed-by-both", "11"]
+    assert run([*argv, "--group", f"half={tmp_path}/half.txt", "--group", f"full={tmp_path}/full.txt"]) == 4
+    certificate = Certificate.read(folder / "certificate.json")
+    assert certificate.evidence["open_groups"] == [["full", 0], ["half", 10]]
+    status = {g.unit: g.status for g in certificate.statements() if g.notion != "bayesian-confidentiality"}
+    assert status["a secret in one record"] == status["the secrets of group 'half' in 10 records"] == "refuted"
+    assert status["the secrets of group 'full' in 10 records"] == "conditional"
+    assert not certificate.release
+    assert any("10 records" in each and "'half', or a part of one" in each for each in certificate.reasons)
+    assert run(["verify", str(folder / "certificate.json")]) == 0
+    assert "Quill" not in (folder / "certificate.json").read_text() + capsys.readouterr().err
 
 
 # Nothing to learn from

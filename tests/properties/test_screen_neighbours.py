@@ -76,6 +76,31 @@ def test_a_group_changes_at_most_k_records(texts: list[str], group: set[str], pi
     assert distance(ours.texts("private"), theirs.texts("private")) <= ours.group_size(sorted(group))
 
 
+@settings(max_examples=300, deadline=None)
+@given(corpora, st.sets(st.sampled_from(("x", "y")), min_size=1), policies, policies, st.sampled_from(SCOPES))
+def test_a_group_of_which_no_secret_is_public_needs_nothing_else_from_the_policies(
+    texts: list[str], group: set[str], pi: Policy, wide: Policy, scope: str
+) -> None:
+    """Whatever they mark of other secrets: the count in public records is 0 exactly where masking the group changes none."""
+    masked = [" ".join(MASK if w in group else w for w in t.split(" ")) for t in texts]
+    ours, theirs = run(texts, pi, wide, scope), run(masked, pi, wide, scope)
+    left = ours.group_size(sorted(group), "public")
+    assert (left == 0) == (ours.texts("public") == theirs.texts("public"))
+    if not left:
+        assert distance(ours.texts("private"), theirs.texts("private")) <= ours.group_size(sorted(group))
+
+
+@settings(max_examples=300, deadline=None)
+@given(corpora, st.sets(st.sampled_from(("x", "y")), min_size=1), local_policies, local_policies)
+def test_a_group_of_which_no_part_is_left_in_skeletons_leaves_them_as_they_are(
+    texts: list[str], group: set[str], pi: Policy, wide: Policy
+) -> None:
+    masked = [" ".join(MASK if w in group else w for w in t.split(" ")) for t in texts]
+    ours, theirs = run(texts, pi, wide), run(masked, pi, wide)
+    if ours.group_size(sorted(group), "public") == ours.group_size(sorted(group), "skeletons") == 0:
+        assert Counter(ours.texts("skeletons")) == Counter(theirs.texts("skeletons"))
+
+
 @settings(max_examples=60, deadline=None)
 @given(corpora, policies, policies, st.sampled_from(SCOPES))
 def test_nothing_is_lost(texts: list[str], pi: Policy, wide: Policy, scope: str) -> None:

@@ -18,6 +18,7 @@ from taciturn.mechanisms.values import standing
 from taciturn.privacy.certificates.certificate import Certificate, issue, load_json
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.screening.corpus.manifest import Manifest
+from taciturn.screening.corpus.occurrences import places, regardless_of_case
 from taciturn.screening.corpus.screened import MANIFEST, Part, ScreenedCorpus, load
 from taciturn.text.atomic import write_text
 
@@ -95,8 +96,8 @@ def _certify(
 
 def _standing_in(left: Sequence[Sequence[str]], secrets: Sequence[str]) -> int:
     """In how many records a value that was left standing holds one of the secrets, letter case aside."""
-    wanted = [secret.lower() for secret in secrets if secret]
-    return sum(any(secret in value.lower() for value in values for secret in wanted) for values in left)
+    wanted = [regardless_of_case(secret) for secret in secrets if secret]
+    return sum(any(places(value, wanted) for value in values) for values in left)
 
 
 def group_sizes(

@@ -28,6 +28,7 @@ from taciturn.privacy.guarantees.statements import (
     COVERED,
     DETECTED,
     DRAWN_SECRET,
+    GROUP,
     MISSED,
     NOISED,
     RECORD,
@@ -40,6 +41,7 @@ from taciturn.privacy.guarantees.statements import (
     grouped,
     labelled_sample,
     miss_rates,
+    named_groups,
     no_guarantee,
     no_record_privacy,
     record_privacy,
@@ -169,7 +171,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
         why = "what the policy misses was trained on without noise in the first phase"
         yield no_guarantee("sdp", MISSED, "substitution", evidence, why, miss_rates(evidence))
         for name, size in evidence.groups:
-            unit = f"the secrets of group '{name}' in {size} records"
+            unit = f"{GROUP} '{name}' in {size} records"
             yield no_guarantee("group-confidentiality", unit, "substitution", evidence, f"of those in it, {why}")
     else:
         # Skeletons: the same in both worlds if the conservative policy marks the secret (§3).
@@ -178,9 +180,7 @@ def guarantees(phases: Phases, evidence: Evidence) -> Iterator[Guarantee]:
             "sdp", MISSED, "substitution", missed.epsilon(evidence.delta), evidence.delta,
             "both phases composed (guarantees.md §4.1a)", covered, evidence, curve=missed.curve, reason=missed.reason,
         )  # fmt: skip
-        for name, size in evidence.groups:
-            unit = f"the secrets of group '{name}' in {size} records"
-            yield grouped(missed, evidence, covered, unit, size)
+        yield from named_groups(missed, evidence, covered)
         if most := evidence.records_per_user:
             yield grouped(missed, evidence, covered, f"all secrets of one user, in at most {most} records", most)
     if evidence.screened is not None:

@@ -20,7 +20,7 @@ from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.refutation import DRAWN_DELTA, NARROWED, unmarked
 from taciturn.privacy.guarantees.release import against_release
-from taciturn.privacy.guarantees.statements import COVERED, SECRET, WHOLE
+from taciturn.privacy.guarantees.statements import COVERED, GROUP, SECRET, WHOLE, covered, whole
 from taciturn.privacy.guarantees.theorems import labels_needed, recall_bound
 
 NOISY = PoissonGaussian(0.02, 1.0)
@@ -45,7 +45,7 @@ RESTING: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
 
 def claims(case: str, **facts: Any) -> tuple[list[Guarantee], Evidence]:
     name, phases, more = RESTING[case]
-    evidence = Evidence(DELTA, unit="turn", records_per_user=3, groups=(("family", 2),), **{**more, **facts})
+    evidence = Evidence(DELTA, unit="turn", records_per_user=3, **{"groups": (("family", 2),), **more, **facts})
     return guarantees(name, phases, evidence), evidence
 
 
@@ -108,6 +108,48 @@ def test_a_secret_of_a_group_in_text_read_without_noise_refutes_as_labels_do(cas
     assert "others" not in reason
 
 
+OWN = {covered("family"), whole("family")}
+SKELETONS = [case for case, (*_, more) in RESTING.items() if more.get("skeletons")]
+
+
+def of_group(case: str, **facts: Any) -> Guarantee:
+    """What is said of the group, not narrowed."""
+    (found,) = [g for g in claims(case, **facts)[0] if g.unit.startswith(GROUP) and NARROWED not in g.unit]
+    return found
+
+
+@pytest.mark.parametrize("case", RESTING)
+def test_labels_of_other_secrets_say_nothing_against_a_group_that_was_looked_for(case: str) -> None:
+    """Masking the group's secrets leaves the records of those that labels show as they are, in public text too."""
+    before, looked = of_group(case, **CLEAN), {"open_groups": (("family", 0),)}
+    assert of_group(case, **MISSED).status == "refuted", "nobody counted the group's own secrets"
+    now = of_group(case, **MISSED, **looked)
+    assert (now.epsilon, now.delta, now.status) == (before.epsilon, before.delta, before.status)
+    assert now.status in ("conditional", "published-claim")
+    own = {COVERED: covered("family"), WHOLE: whole("family")}
+    asked = {own.get(each, each) for each in before.assumptions}
+    assert set(now.assumptions) == asked
+    assert OWN & set(now.assumptions)
+    assert "of the group 'family'" in now.words()
+    found, evidence = claims(case, **MISSED, **looked)
+    assert [g.status for g in found if not g.unit.startswith(GROUP) and {COVERED, WHOLE} & set(g.assumptions)] == []
+    assert any("refutes" in each for each in against_release(found, evidence)), "the model stays where it is"
+
+
+@pytest.mark.parametrize("case", RESTING)
+def test_a_group_is_refuted_by_its_own_secrets_and_by_no_others(case: str) -> None:
+    found, _ = claims(case, open_groups=(("family", 0), ("others", 2)), groups=(("family", 2), ("others", 5)))
+    family, others = [g for g in found if g.unit.startswith(GROUP) and NARROWED not in g.unit]
+    assert family.status in ("conditional", "published-claim")
+    assert others.status == "refuted"
+    assert "2 records that are read without noise still hold a secret of the group 'others'" in others.reason
+    assert ("or a part of one" in others.reason) == (case in SKELETONS)
+    assert [g.status for g in found if g.unit == SECRET] == (["refuted"] if case != "jft" else [])
+    (narrowed,) = [g for g in found if g.unit.startswith(f"{GROUP} 'others'") and NARROWED in g.unit]
+    assert ("same skeleton" in narrowed.unit) == (case in SKELETONS)
+    assert not {covered("others"), whole("others")} & {a for g in found for a in g.assumptions}
+
+
 def test_several_runs_together_promise_nothing_that_one_of_them_does_not() -> None:
     name, phases, more = RESTING["crt with skeletons"]
     paid = {"event": NOISY.to_json(), "unit": "record", "seeded": False, "steps": 50}
@@ -127,6 +169,9 @@ def test_an_attack_on_what_policies_may_not_mark_is_held_against_no_narrower_cla
     assert detected is not None
     assert detected.unit.startswith(SECRET + NARROWED)
     assert statement(Audited("confidentiality", "substitution", k=3), found) is None
+    found, _ = claims("crt", **MISSED, open_groups=(("family", 0),))
+    assert of_group("crt", **MISSED, open_groups=(("family", 0),)).finite
+    assert statement(Audited("confidentiality", "substitution", k=2), found) is None, "nor against one of other secrets"
 
 
 @given(
@@ -140,6 +185,7 @@ def test_no_claim_rests_on_what_evidence_refutes(case: str, labels: tuple[int, i
     found, evidence = claims(
         case, labelled=n, missed_by_pi=pi, missed_by_both=both, open_groups=(("family", open_records),)
     )
+    assert bool([g for g in found if OWN & set(g.assumptions)]) == (not open_records)
     resting = [g for g in found if {COVERED, WHOLE} & set(g.assumptions)]
     if both or open_records:
         assert not resting

@@ -25,7 +25,7 @@ from taciturn.privacy.accounting.events import (
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee, round_up, to_number
 from taciturn.privacy.guarantees.refutation import NARROWED
-from taciturn.privacy.guarantees.statements import DETECTED, MISSED, RARE, RECORD, SECRET
+from taciturn.privacy.guarantees.statements import DETECTED, GROUP, MISSED, RARE, RECORD, SECRET
 
 EXCEEDED = "the attack's lower bound is above the certificate's ε: the guarantee does not hold"
 UNITS = {
@@ -54,7 +54,10 @@ class Audited:
 
 def statement(audited: Audited, statements: Iterable[Guarantee]) -> Guarantee | None:
     """The statement that a bound can be held against, or None."""
-    fitting = [each for each in statements if _fits(audited, each)]
+    known = list(statements)
+    fitting = [each for each in known if _fits(audited, each)]
+    if any(each.status == "refuted" for each in known):  # what was attacked may be what evidence shows to be unmarked
+        fitting = [each for each in fitting if audited.detected or not each.unit.startswith(GROUP)]
     return min(fitting, key=lambda each: (each.detail.get("k", 1.0), each.epsilon), default=None)
 
 

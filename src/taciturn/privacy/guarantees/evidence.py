@@ -46,7 +46,8 @@ class Evidence:
     private_validation: decisions (early stopping, model choice, tuning) could look at validation text that is not known to
         be public (``valid_is`` of run.toml; a split of the corpus itself is private).
     protected: how many units steps with noise draw from (records, users, or units of both); None where none has noise.
-    open_groups: (name, k): k records that steps without noise read, public ones or skeletons, hold a secret of that group.
+    open_groups: (name, k): k records that steps without noise read, public ones or skeletons, hold a secret of that group
+        or show a part of one. A group that is not in it was not looked for.
     allowed: what the plan was let through with although it is an error by default (``allow`` of run.toml), by name.
     public_values, public_digest: how many values π_c leaves unmarked because they are public anyway, and a digest of their
         set (32 hex digits; "" without any). public_kinds: whole kinds of values that it leaves unmarked, by name.

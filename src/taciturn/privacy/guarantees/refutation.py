@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import EMPTY, Assumption, Guarantee, Status, round_up
-from taciturn.privacy.guarantees.statements import COVERED, WHOLE, miss_rates
+from taciturn.privacy.guarantees.statements import COVERED, WHOLE, covered, miss_rates, whole
 from taciturn.privacy.guarantees.theorems import labels_needed
 
 NARROWED = " (only what "
@@ -40,14 +40,18 @@ def check_against_evidence(claims: Iterable[Guarantee], evidence: Evidence) -> I
 
 def contradictions(condition: Assumption, evidence: Evidence) -> list[str]:
     """What speaks against a condition; empty where nothing does. The two that counts can contradict say that no secret is
-    left in what is read without noise."""
-    if condition not in (COVERED, WHOLE):
-        return []
-    found = [unmarked(evidence)] if evidence.missed_by_both else []
+    left in what is read without noise, of all secrets or of one group's. Of all, each label and each group can show one that
+    is; of a group only its own count can, as labels do not say whose secrets they are."""
+    left = {name: k for name, k in evidence.open_groups if k}
+    if condition in (COVERED, WHOLE):
+        found = [unmarked(evidence)] if evidence.missed_by_both else []
+    else:
+        left = {name: k for name, k in left.items() if condition in (covered(name), whole(name))}
+        found = []
+    part = ", or a part of one" * evidence.skeletons
     return found + [
-        f"{k} records that are read without noise still hold a secret of the group '{name}'"
-        for name, k in evidence.open_groups
-        if k
+        f"{k} records that are read without noise still hold a secret of the group '{name}'{part}"
+        for name, k in left.items()
     ]
 
 
@@ -57,10 +61,10 @@ def unmarked(evidence: Evidence) -> str:
     >>> unmarked(Evidence(1e-5, labelled=21, missed_by_pi=11, missed_by_both=11))
     '11 of 21 labelled secrets are marked by no policy: at most 71.5 % with 95 % confidence'
     """
-    whole = " whole" * evidence.skeletons  # half a mark covers nothing where the rest stands in a skeleton
-    told = f"labelled secrets are marked{whole} by no policy"
+    in_full = " whole" * evidence.skeletons  # half a mark covers nothing where the rest stands in a skeleton
+    told = f"labelled secrets are marked{in_full} by no policy"
     if evidence.label_unit == "record":
-        told = f"labelled records with a secret hold one that no policy marks{whole}"
+        told = f"labelled records with a secret hold one that no policy marks{in_full}"
     bound = round_up(100 * miss_rates(evidence)["delta2"])
     sure = f"{100 * evidence.confidence:g} % confidence"
     return f"{evidence.missed_by_both} of {evidence.labelled} {told}: at most {bound} % with {sure}"
@@ -78,7 +82,9 @@ def _empty(claim: Guarantee, status: Status, reason: str) -> Guarantee:
 
 def _narrowed(claim: Guarantee, false: list[Assumption], evidence: Evidence) -> Guarantee:
     rest = tuple(each for each in claim.assumptions if each not in false)
-    marked = "the policies mark whole, with the same skeleton once it is masked" if WHOLE in false else "a policy marks"
+    wholes = {WHOLE, *(whole(name) for name, _ in evidence.open_groups)}
+    skeletons = "the policies mark whole, with the same skeleton once it is masked"
+    marked = "a policy marks" if wholes.isdisjoint(false) else skeletons
     status: Status = "proved" if all(each.enforced for each in rest) else "conditional"
     rates = miss_rates(evidence)
     return replace(

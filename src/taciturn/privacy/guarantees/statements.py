@@ -25,11 +25,21 @@ MISSED = "a secret that the policy misses"
 PRIVATE_RECORD = "whether one record of the private part was there (public records are not protected)"
 DRAWN_SECRET = "a secret drawn at random from those the labels stand for"
 
-COVERED = Assumption("the conservative policy marks every secret that the policy misses", enforced=False)
-WHOLE = Assumption(
-    "every secret lies wholly in what the policies mark, and its record's skeleton is the same when it is masked",
-    enforced=False,
-)
+
+def covered(of: str = "") -> Assumption:
+    """That no public record changes with a secret, or with one of the group ``of``."""
+    whose = f" of the group '{of}'" if of else ""
+    return Assumption(f"the conservative policy marks every secret{whose} that the policy misses", enforced=False)
+
+
+def whole(of: str = "") -> Assumption:
+    """That no skeleton changes with a secret, or with one of the group ``of``."""
+    whose = f" of the group '{of}'" if of else ""
+    rest = "lies wholly in what the policies mark, and its record's skeleton is the same when it is masked"
+    return Assumption(f"every secret{whose} {rest}", enforced=False)
+
+
+COVERED, WHOLE = covered(), whole()
 ALIGNED = Assumption("every secret lies in one sentence, and masking it moves no sentence boundary", enforced=False)
 STABLE = Assumption("a span whose detection does not survive its own masking counts as missed", enforced=True)
 SAMPLED = Assumption("independent Poisson draws and noise from secret entropy", enforced=True)
@@ -60,16 +70,15 @@ def confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) ->
     """Theorem 8 in its three parts, from the substitution curve."""
     profile = compose(counts, "substitution")
     base = (*NOISED, *table(profile, evidence), *((STABLE,) if evidence.redacted else ()), *alignment(evidence))
-    covered = (*base, *((COVERED,) if conditional else ()), *((WHOLE,) if evidence.skeletons else ()))
-    covered += spared(evidence) if conditional or evidence.skeletons else ()
-    covered += (APART,) if any(event.one_sided for event, _ in profile.shown) else ()
+    rests = (*base, *((COVERED,) if conditional else ()), *((WHOLE,) if evidence.skeletons else ()))
+    rests += spared(evidence) if conditional or evidence.skeletons else ()
+    rests += (APART,) if any(event.one_sided for event, _ in profile.shown) else ()
     rare = few(profile.copies)
-    yield single(profile, evidence, covered, SECRET + rare)
-    for name, size in evidence.groups:
-        yield grouped(profile, evidence, covered, f"the secrets of group '{name}' in {size} records{rare}", size)
+    yield single(profile, evidence, rests, SECRET + rare)
+    yield from named_groups(profile, evidence, rests, rare)
     if evidence.records_per_user:
         size = evidence.records_per_user
-        yield grouped(profile, evidence, covered, f"all secrets of one user in at most {size} records{rare}", size)
+        yield grouped(profile, evidence, rests, f"all secrets of one user in at most {size} records{rare}", size)
     if profile.copies:
         why = "which values stay where they stand is known only after the counts, so miss rates say nothing of the rest"
         yield no_guarantee("bayesian-confidentiality", DRAWN_SECRET, "substitution", evidence, why)
@@ -127,6 +136,25 @@ def single(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, 
         "confidentiality", unit, "substitution", epsilon, evidence.delta, "CRT Theorem 8.1 (guarantees.md §3.1)",
         assumptions, evidence, curve=profile.curve, detail=detail, reason=profile.reason, order_matters=evidence.redacted,
     )  # fmt: skip
+
+
+GROUP = "the secrets of group"
+"""How the unit of a statement about a named group begins."""
+
+
+def named_groups(
+    profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, ...], rare: str = ""
+) -> Iterator[Guarantee]:
+    """Each named group, under conditions on its own secrets where these were counted in what is read without noise.
+
+    Masking the secrets of S changes the records that hold one of them and no other, so what the proof asks of public records
+    and skeletons it asks of these records alone (guarantees.md §3.2): a secret outside S that no policy marks, as labels may
+    show, is read without noise in both worlds and contradicts nothing. ``evidence.open_groups`` is what does.
+    """
+    for name, size in evidence.groups:
+        own = {COVERED: covered(name), WHOLE: whole(name)} if name in dict(evidence.open_groups) else {}
+        rests = tuple(own.get(each, each) for each in assumptions)
+        yield grouped(profile, evidence, rests, f"{GROUP} '{name}' in {size} records{rare}", size)
 
 
 def grouped(

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.screening.corpus.manifest import Counts, Manifest, file_digest
+from taciturn.screening.corpus.occurrences import may_show, places, regardless_of_case
 from taciturn.text.document import MASK
 
 Part = Literal["public", "private", "skeletons", "common", "redacted", "removed", "original"]
@@ -148,8 +149,8 @@ class ScreenedCorpus:
         """k(S): an upper bound on the records of ``part`` that change when every secret of S is replaced by ``<MASK>``.
 
         original: every record that holds one of the secrets (letter case aside), found or not. redacted: every record that
-        still changes after redaction (removed: the same). private: of these, the private ones, after deduplication. public,
-        skeletons: those in which a secret stands to be read, where none should.
+        still changes after redaction (removed: the same). private: of these, the private ones, after deduplication. public:
+        those in which a secret stands to be read, where none should. skeletons: those whose skeleton may show a part of one.
 
         After redaction a record changes if one of the secrets stands in its original text (letter case aside) and not each
         time exactly on a span that π masks and that survived the check; so a partly masked secret counts. Equal private
@@ -160,12 +161,15 @@ class ScreenedCorpus:
         Raises DataError when originals were not kept: redacted text alone cannot show a partly masked secret. UsageError
         for an unknown part.
         """
-        wanted = sorted({s.lower() for s in secrets if s})
-        if part in ("public", "skeletons", "common"):
-            return sum(bool(_places(text, wanted)) for text in self.texts(part))
+        wanted = sorted({regardless_of_case(s) for s in secrets if s})
+        if part == "public":
+            return sum(bool(places(text, wanted)) for text in self.texts(part))
         if part not in PARTS:
             raise UsageError(f"part '{part}' is unknown; {nearest(part, PARTS)}")
         original = self.originals
+        if part in ("skeletons", "common"):
+            both = zip(_strings(original, "original"), self.table["skeleton"].to_pylist(), strict=True)
+            return sum(may_show(text, skeleton, wanted) for text, skeleton in both if skeleton is not None)
         columns = (
             *(self.table[n] for n in ("part", "redacted", "label")),
             *(original[n] for n in ("original", "stable", "suspects")),
@@ -173,7 +177,7 @@ class ScreenedCorpus:
         once: set[tuple[str, str | None]] = set()
         each = 0
         for where, redacted, label, text, stable, suspects in zip(*(c.to_pylist() for c in columns), strict=True):
-            found = _places(text, wanted)
+            found = places(text, wanted)
             if part == "original":
                 each += bool(found)
                 continue
@@ -182,7 +186,7 @@ class ScreenedCorpus:
             if part in ("redacted", "removed"):
                 each += 1
                 continue
-            left = _places(redacted, wanted)
+            left = places(redacted, wanted)
             beside = any(all(end <= a or b <= start for a, b in left) for start, end in _pairs(suspects))
             if self.manifest.dedup in ("all", "private") or (self.manifest.dedup == "suspicious" and left and beside):
                 once.add((text, label))
@@ -215,19 +219,6 @@ def _strings(table: pa.Table, column: str) -> list[str]:
 
 def _pairs(flat: Sequence[int]) -> set[tuple[int, int]]:
     return set(zip(flat[::2], flat[1::2], strict=True))
-
-
-def _places(text: str, secrets: Sequence[str]) -> set[tuple[int, int]]:
-    """Every occurrence of every (lower-case) secret, overlapping ones too."""
-    lowered = text.lower()
-    text = lowered if len(lowered) == len(text) else text  # a few letters change length: offsets must stay
-    places = set()
-    for secret in secrets:
-        at = text.find(secret)
-        while at >= 0:
-            places.add((at, at + len(secret)))
-            at = text.find(secret, at + 1)
-    return places
 
 
 def _read(path: Path, manifest: Manifest, kind: str) -> pa.Table:
