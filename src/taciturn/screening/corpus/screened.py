@@ -116,9 +116,9 @@ class ScreenedCorpus:
         Raises DataError when originals were not kept, or were kept by a version that did not note what stands where.
         """
         return [
-            [text[a:b] if b > a else None for a, b in zip(places[::2], places[1::2], strict=True)]
+            [text[a:b] if b > a else None for a, b in zip(behind[::2], behind[1::2], strict=True)]
             or [None] * skeleton.count(MASK)
-            for skeleton, text, places, _ in self._with_skeleton()
+            for skeleton, text, behind, _ in self._with_skeleton()
         ]
 
     def standing(self) -> list[list[str | None]]:
@@ -134,9 +134,9 @@ class ScreenedCorpus:
                 "this screened corpus does not say what stands behind its masks, an older version wrote it; screen again"
             )
         columns = (originals[name].to_pylist() for name in ("original", "behind", "stands"))
-        for skeleton, text, places, stands in zip(self.table["skeleton"].to_pylist(), *columns, strict=True):
+        for skeleton, text, behind, stands in zip(self.table["skeleton"].to_pylist(), *columns, strict=True):
             if skeleton is not None:
-                yield skeleton, text, places, stands
+                yield skeleton, text, behind, stands
 
     def _rows(self, part: Part) -> Iterator[tuple[str, str | None]]:
         """Texts of the public or the private part, with their labels."""
@@ -150,7 +150,8 @@ class ScreenedCorpus:
 
         original: every record that holds one of the secrets (letter case aside), found or not. redacted: every record that
         still changes after redaction (removed: the same). private: of these, the private ones, after deduplication. public:
-        those in which a secret stands to be read, where none should. skeletons: those whose skeleton may show a part of one.
+        those in which a secret stands to be read, where none should. skeletons,
+        common: those whose skeleton may show a part of one.
 
         After redaction a record changes if one of the secrets stands in its original text (letter case aside) and not each
         time exactly on a span that π masks and that survived the check; so a partly masked secret counts. Equal private
