@@ -196,6 +196,16 @@ def test_what_a_later_pass_masks_has_no_value() -> None:
     assert values(found) == [None, None, "z"]
 
 
+def test_where_the_first_pass_does_not_make_the_skeleton_nothing_stands() -> None:
+    """π_c marks y on its second pass: which mask stands for what can then not be read off its marks."""
+    local = Local.of(words_policy([]), context_policy([r"\b(x)\b", r"\x1a c (y)"]))
+    found = row("x c y b", local)
+    assert found.skeleton == f"{MASK} c {MASK} b"
+    assert found.behind == ()
+    assert ("values_refused", 1) in found.tally
+    assert values(row(f"{MASK} c y b", local)) == [None, "y"]
+
+
 # Masking one changes no other
 
 
