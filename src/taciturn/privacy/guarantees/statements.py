@@ -53,6 +53,7 @@ LOCAL = Assumption("screening is record-local and training does not depend on th
 TABLE = "a table of values"
 """How the assumption about a released table of values begins."""
 APART = Assumption("masking a secret changes nothing of what the policies mark elsewhere in its record", enforced=False)
+STANDING = Assumption("whether values of its record may stand is the same once a secret is masked", enforced=False)
 RARE = ", where what stands at its mask stands"
 """Begins what a unit is narrowed by where common values stand."""
 SHOWN = 1000
@@ -73,6 +74,7 @@ def confidentiality(counts: Counts, evidence: Evidence, *, conditional: bool) ->
     rests = (*base, *((COVERED,) if conditional else ()), *((WHOLE,) if evidence.skeletons else ()))
     rests += spared(evidence) if conditional or evidence.skeletons else ()
     rests += (APART,) if any(event.one_sided for event, _ in profile.shown) else ()
+    rests += (STANDING,) if profile.copies else ()
     rare = few(profile.copies)
     yield single(profile, evidence, rests, SECRET + rare)
     yield from named_groups(profile, evidence, rests, rare)
