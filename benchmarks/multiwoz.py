@@ -69,7 +69,7 @@ def main() -> None:
             str(options.model),
             tokenizer=options.tokenizer,
             delta=DELTA,
-            epsilon=options.epsilon if mechanism in ("crt", "dpsgd") else None,
+            epsilon=options.epsilon if mechanism in ("crt", "dpsgd") and options.sigma is None else None,
             train={"evaluations": 4, "checkpoint_minutes": 1e6, "checkpoint_steps": 10**6},
             allow=sorted(ALLOWED),
             **settings,

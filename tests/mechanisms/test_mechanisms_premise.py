@@ -14,10 +14,16 @@ import torch
 from safetensors.torch import load_file
 
 from every_mechanism import DOCUMENTS, PRIVATE, config, corpus
+from taciturn.errors import GuaranteeError
 from taciturn.mechanisms import MECHANISMS, planning
 from taciturn.mechanisms import run as runs
+from taciturn.mechanisms.certify import certify
+from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.screening.corpus.screened import ScreenedCorpus
+from taciturn.screening.pipeline import screen
+from taciturn.screening.policies import policy
 from taciturn.text.document import Document
+from taciturn.text.readers import Corpus
 from taciturn.training.plan import Plan
 from taciturn.training.randomness.gaussian import GRID_BITS
 from taciturn.training.schedules import Optimiser
@@ -117,3 +123,53 @@ def test_what_a_noised_step_read_does_not_show_in_a_step_without_noise(
         for i, screened in enumerate(neighbours(name))
     )
     assert all(torch.equal(a[key], b[key]) for key in a)
+
+
+LIGHT = {"light": {**PRIVATE, "noise_multiplier": 2.0}, "private": {**PRIVATE, "noise_multiplier": 2.0}}
+ALL_NOISED: dict[str, dict[str, Any]] = {
+    "dpsgd": {"noise_multiplier": 2.0},
+    "jft": LIGHT,
+    "uedp": {"noise_multiplier": 9.0},
+    "user_dp": {"noise_multiplier": 2.0},
+}
+
+
+@pytest.mark.parametrize("name", ALL_NOISED)
+def test_a_vocabulary_learned_from_protected_records_leaves_no_guarantee(name: str, tmp_path: Path) -> None:
+    """Of two corpora that differ in one public record each vocabulary says which it is of, whatever the noise."""
+    said = Document("x", "zorblax " * 40, "eve")
+    seen = []
+    for n, documents in enumerate((DOCUMENTS, [*DOCUMENTS, said])):
+        screened = screen(Corpus.from_documents(documents), policy("phone"), policy("phone"), unit="document")
+        asked = config(name, None, **ALL_NOISED[name])
+        model = asked.model.model_copy(update={"tokenizer": "bpe:320"})
+        learned = asked.model_copy(update={"model": model, "allow": tuple(ALLOWED)})
+        plan = planning.make_plan(learned, screened)
+        bytewise = asked.model_copy(update={"allow": tuple(ALLOWED)})
+        claims = planning.expected_guarantees(bytewise, planning.make_plan(bytewise, screened), screened)
+        assert any(each.finite for each in claims)
+        told = planning.expected_guarantees(learned, plan, screened)
+        assert told
+        assert not [each for each in told if each.finite]
+        assert any("the tokenizer was learned without noise" in each.reason for each in told)
+        with pytest.raises(GuaranteeError, match="tokenizer bpe:320 is learned without noise"):
+            planning.make_plan(learned.model_copy(update={"epsilon": 4.0}), screened)
+        folder = tmp_path / str(n)
+        runs.train(learned, folder, screened=screened)
+        certificate = certify(folder)
+        assert not certificate.release
+        assert not any(each.finite for each in certificate.statements())
+        seen.append("zorblax" in (folder / "model/tokenizer.json").read_text())
+    assert seen == [False, True]
+
+
+@pytest.mark.parametrize("name", ["crt", "crt_residual", "jft", "selective_dpsgd"])
+def test_where_public_records_are_read_plainly_anyway_a_vocabulary_of_them_changes_no_claim(name: str) -> None:
+    screened, asked = corpus(), config(name)
+    model = asked.model.model_copy(update={"tokenizer": "bpe:320"})
+    learned = asked.model_copy(update={"model": model})
+    said = [
+        planning.expected_guarantees(each, planning.make_plan(each, screened), screened) for each in (asked, learned)
+    ]
+    assert said[0] == said[1]
+    assert any(each.finite for each in said[1])

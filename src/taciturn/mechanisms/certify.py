@@ -21,6 +21,7 @@ from taciturn.screening.corpus.manifest import Manifest
 from taciturn.screening.corpus.occurrences import places, regardless_of_case
 from taciturn.screening.corpus.screened import MANIFEST, Part, ScreenedCorpus, load
 from taciturn.text.atomic import write_text
+from taciturn.training.plan import LEARNED
 
 
 def certify(
@@ -112,9 +113,11 @@ def group_sizes(
 
 def open_parts(folder: Path) -> list[Part]:
     """Of the parts that are the same for both neighbours if the policies mark every secret: those that a run's steps without
-    noise read, from its plan.json."""
-    phases = load_json(folder / "plan.json")["phases"]
-    plain = {part for phase in phases if phase["event"]["event"] == "non-private" for part in phase["reads"]}
+    noise read, or its tokenizer was learned from, by its plan.json."""
+    plan = load_json(folder / "plan.json")
+    plain = {part for phase in plan["phases"] if phase["event"]["event"] == "non-private" for part in phase["reads"]}
+    if (plan.get("model") or {}).get("tokenizer", "").startswith(LEARNED):
+        plain.add("public")
     return sorted(plain & {"public", "skeletons", "common"})
 
 

@@ -13,13 +13,14 @@ from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.screening.corpus.describe import CLEANED
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.readers import read
-from taciturn.training.plan import Plan
+from taciturn.training.plan import LEARNED, Plan
 
 INVARIANT = ("documents", "read", "public", "private", "quarantined", "blank", "skeletons")
 """Counts that are the same for both neighbours, so a certificate may be published with them; the number of spans found,
 say, is not one of them."""
 
 
+TOKENS = "the tokenizer was learned without noise from public records, which steps with noise were to protect"
 PACKED = "records were packed into blocks, so no clip or mask is of one record"
 
 
@@ -35,6 +36,7 @@ def evidence(
     labelled = counts.gold_spans
     public = manifest.public
     preprocessing = [CLEANED[manifest.clean]] if manifest.clean in CLEANED else []
+    preprocessing += [TOKENS] * learns_tokens(plan)
     preprocessing += [PACKED] * any(phase.packed for phase in plan.phases)
     screened_by_hand = getattr(options, "screened", None)
     return Evidence(
@@ -62,6 +64,17 @@ def evidence(
         units={name: float(value) for name, value in (units or {}).items()},
         selects=bool(getattr(options, "selects", False)),
         counts={name: getattr(counts, name) for name in INVARIANT},
+    )
+
+
+def learns_tokens(plan: Plan) -> bool:
+    """Whether the vocabulary is learned from public records that no step reads without noise: it would show what is in them,
+    and every statement that is not about the private part alone, or what the policy detects, would be false."""
+    if any(phase.rule.sensitive for phase in plan.phases):
+        return False  # other tokens are read without noise there
+    plainly = {part for phase in plan.phases if not phase.private for part in phase.reads}
+    return plan.model.tokenizer.startswith(LEARNED) and plainly.isdisjoint(
+        ("public", "redacted", "removed", "original")
     )
 
 

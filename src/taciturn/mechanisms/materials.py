@@ -14,7 +14,7 @@ from taciturn.mechanisms.settings import RunConfig
 from taciturn.mechanisms.values import filler_of, public_values, slots_of
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import Record
-from taciturn.training.plan import Plan
+from taciturn.training.plan import LEARNED, Plan
 
 DEFAULT_MAX_LENGTH = 512
 logger = logging.getLogger("taciturn")
@@ -112,4 +112,4 @@ def initial_model(plan: Plan, tokenizer: Any) -> Any:
 
 
 def _public_texts(plan: Plan, screened: ScreenedCorpus) -> list[str]:
-    return screened.texts("public") if plan.model.tokenizer.startswith("bpe:") else []
+    return screened.texts("public") if plan.model.tokenizer.startswith(LEARNED) else []

@@ -9,12 +9,12 @@ from math import inf
 from taciturn.errors import GuaranteeError, UsageError
 from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.corpus import check_counts
-from taciturn.mechanisms.corpus_evidence import evidence, unsure_validation
+from taciturn.mechanisms.corpus_evidence import evidence, learns_tokens, unsure_validation
 from taciturn.mechanisms.cost import planned_epsilon
 from taciturn.mechanisms.refusals import refuse
 from taciturn.mechanisms.registry import guarantees, mechanism
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.privacy.certificates.composed_runs import compose_runs
+from taciturn.privacy.certificates.composed_runs import compose_runs, promised
 from taciturn.privacy.certificates.history import paid_by_run
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
@@ -40,7 +40,13 @@ def make_plan(config: RunConfig, screened: ScreenedCorpus, salt: bytes = b"") ->
     _reachable(made)
     refuse(made, options, config.allow)
     blinded = hashlib.blake2b(made.corpus_key.encode(), key=salt, digest_size=16).hexdigest()
-    return replace(made, corpus_key=blinded, model=config.model.build(), seeds=seeds, average=config.train.average)
+    made = replace(made, corpus_key=blinded, model=config.model.build(), seeds=seeds, average=config.train.average)
+    if config.epsilon is not None and learns_tokens(made):
+        raise GuaranteeError(
+            f"tokenizer {config.model.tokenizer} is learned without noise from public records, and {made.mechanism} is to "
+            "protect these as well, so no target can be kept: choose bytes, or a tokenizer that was made from other text"
+        )
+    return made
 
 
 def expected_guarantees(config: RunConfig, plan: Plan, screened: ScreenedCorpus) -> list[Guarantee]:
@@ -53,7 +59,8 @@ def if_chosen(config: RunConfig, plan: Plan, screened: ScreenedCorpus, runs: Run
     """What a certificate will say of a run of ``plan`` that is the best of ``runs`` many like it."""
     phases = {phase.name: {phase.event: plan.steps_of(phase)} for phase in plan.phases}
     evidence = evidence_of(config, plan, screened)
-    return compose_runs(paid_by_run(plan.to_json(), phases, evidence.seeded_noise), evidence.delta, runs)
+    found = compose_runs(paid_by_run(plan.to_json(), phases, evidence.seeded_noise), evidence.delta, runs)
+    return promised(found, phases, evidence)
 
 
 def evidence_of(config: RunConfig, plan: Plan, screened: ScreenedCorpus, validated: bool | None = None) -> Evidence:

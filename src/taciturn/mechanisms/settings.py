@@ -30,7 +30,8 @@ class LoraConfig(table_of(Lora)):  # type: ignore[misc]
 
 
 class ModelConfig(table_of(Model)):  # type: ignore[misc]
-    """name: lstm, awd-lstm, a config.json, a folder, a .gguf file or a hub name; tokenizer: auto, bytes, bpe:N or a folder.
+    """name: lstm, awd-lstm, a config.json, a folder, a .gguf file or a hub name; tokenizer: auto, bytes, a folder, or
+    bpe:N, learned from public records, which is no guarantee where these are protected too (dpsgd, user_dp, uedp).
 
     options: fields of the model's configuration. labels: the classes of task classify. lora: a table, empty for the
     defaults, trains an adapter instead of the model. frozen: patterns of parameter names that stay as they are.

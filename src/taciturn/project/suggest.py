@@ -51,7 +51,7 @@ def suggest(
             mechanism=mechanism,
             epsilon=None if mechanism in ("sgd", "redacted") else 3.0,  # no noise, no target
             delta=delta(n),
-            model=_model(model, look),
+            model=_model(model, look, mechanism),
             options=_options(mechanism, n),
         ),
         audit=Audit(attacks=attacks),
@@ -101,9 +101,14 @@ def _mechanism_note(settings: Settings) -> str:
     return f"{settings.plan.mechanism}: {mechanism_named(settings.plan.mechanism).SUMMARY}."
 
 
-def _model(name: str, look: Look) -> ModelConfig:
+ALL_NOISED = ("dpsgd", "uedp", "uedp-published", "user_dp")
+"""Mechanisms that protect public records too, so that no vocabulary may be learned from these (docs/guarantees.md §2)."""
+
+
+def _model(name: str, look: Look, mechanism: str) -> ModelConfig:
     if name in ("lstm", "awd-lstm"):
-        return ModelConfig(name=name, tokenizer="bpe:2048" if look.about >= FEW else "bytes")
+        learned = look.about >= FEW and mechanism not in ALL_NOISED
+        return ModelConfig(name=name, tokenizer="bpe:2048" if learned else "bytes")
     return ModelConfig(name=name)
 
 

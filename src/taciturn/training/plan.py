@@ -15,6 +15,9 @@ from taciturn.models.lora import Lora
 from taciturn.privacy.accounting.events import Event, Part, Relation
 from taciturn.training.phase import Phase
 
+LEARNED = "bpe:"
+"""Begins the name of a tokenizer that is learned from the public records of the corpus."""
+
 
 @dataclass(frozen=True, slots=True)
 class Model:

@@ -162,6 +162,16 @@ def test_several_runs_together_promise_nothing_that_one_of_them_does_not() -> No
         assert (claim["epsilon"] == "inf") == (status == "refuted")
 
 
+def test_several_runs_of_which_one_was_prepared_wrongly_promise_nothing() -> None:
+    paid = {"event": NOISY.to_json(), "unit": "record", "seeded": False, "steps": 50}
+    plan = {"mechanism": "dpsgd", "phases": [{"name": "private", "unit": "record"}]}
+    for reasons, finite in (((), True), (("the tokenizer was learned from what is protected",), False)):
+        evidence = Evidence(DELTA, redacted=False, other_runs=1, other_steps=(paid,), preprocessing=reasons)
+        told = other_runs(plan, {"private": {NOISY: 50}}, evidence, DELTA)
+        assert {each["epsilon"] != "inf" for each in told["together"]} == {finite}
+        assert {each["status"] for each in told["together"]} == {"conditional" if finite else "none"}
+
+
 def test_an_attack_on_what_policies_may_not_mark_is_held_against_no_narrower_claim() -> None:
     found, _ = claims("crt", **MISSED)
     assert statement(Audited("confidentiality", "substitution"), found) is None

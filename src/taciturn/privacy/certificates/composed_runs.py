@@ -25,8 +25,8 @@ from taciturn.privacy.guarantees.claims import Phases
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Assumption, Guarantee, Notion
 from taciturn.privacy.guarantees.private_selection import ONLY_THE_BEST, SCORES, SETTINGS, Runs, select
-from taciturn.privacy.guarantees.refutation import contradictions, refuted
-from taciturn.privacy.guarantees.statements import COVERED, DETECTED, PRIVATE_RECORD, RECORD, SECRET
+from taciturn.privacy.guarantees.refutation import contradictions, emptied, refuted
+from taciturn.privacy.guarantees.statements import COVERED, DETECTED, PRIVATE_RECORD, RECORD, SECRET, faults
 
 USER = "whether one user's records were there"
 THEOREM = "composition of dominating pairs (guarantees.md §1)"
@@ -115,7 +115,7 @@ def other_runs(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delt
     alone = "The guarantees of this certificate count this run alone"
     if evidence.selection is not None:
         runs = selection_law.from_json(evidence.selection)
-        found = _left(compose_runs(added(mine), delta, runs), phases, evidence)
+        found = promised(compose_runs(added(mine), delta, runs), phases, evidence)
         said = (
             f"{alone}, as if it had not been chosen. It was chosen among a number of runs on this corpus that was drawn "
             f"from {selection_law.describe(runs)}; the other runs are counted in what follows, and in nothing else. How "
@@ -129,7 +129,7 @@ def other_runs(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delt
     if not known:
         return _other_runs(0, None, [], f"{alone}: no other run on this corpus is recorded, so there is none to count.")
     others = [Paid.from_json(each) for each in evidence.other_steps]
-    found = _left(compose_runs(added([*mine, *others]), delta), phases, evidence)
+    found = promised(compose_runs(added([*mine, *others]), delta), phases, evidence)
     runs_are = "1 other run on this corpus is" if known == 1 else f"{known} other runs on this corpus are"
     said = (
         f"{alone}: {runs_are} recorded (such as those that settings were tried in) and not counted in them. "
@@ -139,8 +139,10 @@ def other_runs(plan: Mapping[str, Any], phases: Phases, evidence: Evidence, delt
     return _other_runs(known, "composition", found, said)
 
 
-def _left(found: list[Guarantee], phases: Phases, evidence: Evidence) -> list[Guarantee]:
-    """Without what evidence refutes: several runs promise nothing that one of them does not."""
+def promised(found: list[Guarantee], phases: Phases, evidence: Evidence) -> list[Guarantee]:
+    """Without what evidence refutes or voids: several runs promise nothing that one of them does not."""
+    if void := faults(evidence):
+        return [emptied(each, "none", "; ".join(void)) if each.finite else each for each in found]
     plain = {
         part
         for counts in phases.values()

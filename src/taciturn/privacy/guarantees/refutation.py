@@ -30,7 +30,7 @@ def check_against_evidence(claims: Iterable[Guarantee], evidence: Evidence) -> I
         if each.status in EMPTY or each.status == "estimate":
             yield each
         elif too_likely := _too_likely(each, evidence):
-            yield _empty(each, "none", too_likely)
+            yield emptied(each, "none", too_likely)
         elif conditions := [condition for condition in each.assumptions if contradictions(condition, evidence)]:
             yield refuted(each, contradictions(conditions[0], evidence))
             yield _narrowed(each, conditions, evidence)
@@ -72,10 +72,11 @@ def unmarked(evidence: Evidence) -> str:
 
 def refuted(claim: Guarantee, why: Iterable[str]) -> Guarantee:
     """The claim as what it is once a condition of it is known to be false: no promise."""
-    return _empty(claim, "refuted", "; ".join(why))
+    return emptied(claim, "refuted", "; ".join(why))
 
 
-def _empty(claim: Guarantee, status: Status, reason: str) -> Guarantee:
+def emptied(claim: Guarantee, status: Status, reason: str) -> Guarantee:
+    """The claim as none, or refuted, for a reason."""
     detail = {**claim.detail, **({"epsilon_otherwise": claim.epsilon} if claim.finite else {})}
     return replace(claim, epsilon=math.inf, status=status, assumptions=(), reason=reason, detail=detail)
 
