@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 from taciturn.screening import Policy, ScreenedCorpus, screen
-from taciturn.screening.policies import View
+from taciturn.screening.policies import View, registry
+from taciturn.screening.policies.patterns import detector
+from taciturn.screening.policies.patterns import names as patterns
 from taciturn.text.document import MASK
 from taciturn.text.readers import Corpus
 from taciturn.text.spans import Detection, Span
@@ -87,3 +89,12 @@ def neighbours(draw: st.DrawFn) -> tuple[list[str], list[str], int, str]:
     masked = list(texts)
     masked[at] = " ".join([*tokens[:start], MASK, *tokens[end:]])
     return texts, masked, at, " ".join(tokens[start:end])
+
+
+def examples(name: str) -> list[str]:
+    """What a policy of the registry is written to find."""
+    if name in patterns():
+        return list(detector(name).must_find)
+    if name in registry.patterns.PRESETS:
+        return [detector(each).must_find[0] for each in registry.patterns.PRESETS[name][:6]]
+    return ["call 555-010-7701 or Dana Vale", "password hunter2"]

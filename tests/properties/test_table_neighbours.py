@@ -18,6 +18,7 @@ from neighbours import (
     SCOPES,
     context_policies,
     context_policy,
+    examples,
     local_policies,
     neighbours,
     policies,
@@ -28,8 +29,6 @@ from tables import minus, names, norm, vector
 from taciturn.mechanisms.values import ValueTable, slots_of
 from taciturn.screening import Policy, ScreenedCorpus, screen
 from taciturn.screening.policies import policy, registry
-from taciturn.screening.policies.patterns import detector
-from taciturn.screening.policies.patterns import names as patterns
 from taciturn.text.document import MASK
 from taciturn.text.readers import Corpus
 from taciturn.training.phase import Phase
@@ -153,15 +152,6 @@ FRAMES = (
 @cache
 def wide(level: str) -> Policy:
     return policy(level)
-
-
-def examples(name: str) -> list[str]:
-    """What the policy is written to find."""
-    if name in patterns():
-        return list(detector(name).must_find)
-    if name in registry.patterns.PRESETS:
-        return [detector(each).must_find[0] for each in registry.patterns.PRESETS[name][:6]]
-    return ["call 555-010-7701 or Dana Vale", "password hunter2"]
 
 
 def maskings(text: str, skeleton: str, rng: random.Random) -> str:

@@ -15,15 +15,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from neighbours import context_policies, context_policy, words_policy
+from neighbours import context_policies, context_policy, examples, words_policy
 from taciturn.errors import DataError
 from taciturn.screening import Policy, Regex, ScreenedCorpus, Words, policy, screen
 from taciturn.screening.corpus.manifest import file_digest
 from taciturn.screening.maskings import runs
 from taciturn.screening.policies import registry
 from taciturn.screening.policies.derived import Missing
-from taciturn.screening.policies.patterns import detector
-from taciturn.screening.policies.patterns import names as patterns
 from taciturn.screening.policies.public import LONGEST_VALUE, Public
 from taciturn.screening.policies.view import WORD
 from taciturn.screening.redact import BRIDGED, redact
@@ -236,15 +234,6 @@ FRAMES = (
     "is it {}, or 17:45 with Anna Borg?",
     f"{MASK} {{}} at 9, {{}} or Ely",
 )
-
-
-def examples(name: str) -> list[str]:
-    """What the policy is written to find."""
-    if name in patterns():
-        return list(detector(name).must_find)
-    if name in registry.patterns.PRESETS:
-        return [detector(each).must_find[0] for each in registry.patterns.PRESETS[name][:6]]
-    return ["call 555-010-7701 or Dana Vale", "password hunter2"]
 
 
 @cache

@@ -24,6 +24,11 @@ def check_given(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[s
         tokens = data[phase.name]
         if isinstance(phase.rule, Counts) != isinstance(tokens, Slots):
             raise UsageError(f"phase {phase.name!r}: Slots are what counts are of, and of nothing else")
+        if isinstance(phase.rule, Counts) and isinstance(tokens, Slots) and phase.rule.one_sided and not tokens.known:
+            raise UsageError(
+                f"phase {phase.name!r}: its rule counts what is known to stand behind masks, and these Slots were found by "
+                "laying texts beside each other, which moves further than Δ: give Slots of what is known, or one_sided = False"
+            )
         if not isinstance(tokens, Tokens | Slots):
             raise UsageError(
                 f"phase {phase.name!r}: expected its records as Tokens, found a {type(tokens).__name__}. The plan draws the "

@@ -18,13 +18,16 @@ from chance import normal
 from tables import names, vector
 from taciturn.auditing.lower_bounds.two_sided import clopper_pearson, eps_lower
 from taciturn.errors import UsageError
+from taciturn.mechanisms.values import ValueTable
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.escape import escape
 from taciturn.privacy.accounting.events import PoissonGaussian
 from taciturn.screening.policies.rare_words import common_words
 from taciturn.screening.policies.rare_words import names as people
 from taciturn.text.document import MASK
+from taciturn.training.given import check_given
 from taciturn.training.phase_terms import Counts
+from taciturn.training.plan import Plan, Target
 from taciturn.training.randomness.gaussian import SecretSource, add_noise, grid_of
 from taciturn.training.randomness.keystream import stream_key
 from taciturn.training.samplers import Poisson, Shuffle
@@ -250,3 +253,15 @@ def test_the_grid_is_float64_and_the_counts_are_exact_beneath_it() -> None:
     SecretSource(1).add_gaussian(0, [array], 1.0)
     assert torch.equal(array, (array * 1024).round() / 1024)
     assert bool((array != array.float()).any())
+
+
+def test_values_that_were_found_are_not_counted_as_known() -> None:
+    """What rests on known slots has half the noise's variance: no run begins with others."""
+    pairs = [("see Dana", f"see {MASK}"), ("see Ely", f"see {MASK}")]
+    phase = ValueTable().phase(len(pairs), Target(delta=1e-5), known=True)
+    plan = Plan("crt", (phase,), 1, Target(), "key")
+    with pytest.raises(UsageError, match="moves further than Δ"):
+        check_given(plan, {phase.name: slots(pairs)}, {})
+    found = Slots.of(pairs, Contexts.of([f"see {MASK}"], 1), None, [["Dana"], ["Ely"]])
+    check_given(plan, {phase.name: found}, {})
+    check_given(replace(plan, phases=(ValueTable().phase(2, Target(delta=1e-5)),)), {phase.name: slots(pairs)}, {})

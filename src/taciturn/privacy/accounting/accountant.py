@@ -88,10 +88,6 @@ class Profile:
         return min((event.copies for event, _ in self.shown if event.copies), default=0)
 
     @property
-    def _lost(self) -> float:
-        return min(1.0, self.escaped + self.stood)
-
-    @property
     def _noise(self) -> Profile:
         return replace(self, shown=())
 
@@ -101,7 +97,7 @@ class Profile:
             raise UsageError(f"delta: expected a probability in (0, 1), found {delta!r}")
         if self.reason is not None:
             return math.inf
-        left = float(delta) - self._lost
+        left = float(delta) - self.escaped - self.stood
         if left <= 0:
             return math.inf
         return _epsilon(self._noise, left) if self.counts else 0.0
@@ -115,7 +111,7 @@ class Profile:
         if not self.counts:
             return max(0.0, -math.expm1(epsilon))
         noise = 0.0 if epsilon == math.inf else _delta(self._noise, float(epsilon))
-        return min(1.0, noise + self._lost)
+        return min(1.0, noise + self.escaped + self.stood)
 
     def curve(self, delta: float) -> Curve:
         """Points of the whole curve, from what the computation of ε at ``delta`` has composed already.
@@ -126,7 +122,7 @@ class Profile:
             raise UsageError(f"no privacy curve: {self.reason}")
         if not self.counts:
             return NOTHING
-        escaped = self._lost
+        escaped = min(1.0, self.escaped + self.stood)
         if not escaped:
             return _curve(self._noise, float(delta))
         known = _curve(self._noise, delta - escaped if escaped < delta else float(delta))

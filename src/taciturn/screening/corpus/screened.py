@@ -150,8 +150,8 @@ class ScreenedCorpus:
 
         original: every record that holds one of the secrets (letter case aside), found or not. redacted: every record that
         still changes after redaction (removed: the same). private: of these, the private ones, after deduplication. public:
-        those in which a secret stands to be read, where none should. skeletons,
-        common: those whose skeleton may show a part of one.
+        those in which a secret stands to be read, where none should. skeletons, common: those whose skeleton may show a part
+        of one (what stands in a common part is known to its run alone).
 
         After redaction a record changes if one of the secrets stands in its original text (letter case aside) and not each
         time exactly on a span that π masks and that survived the check; so a partly masked secret counts. Equal private

@@ -79,7 +79,7 @@ class Slots:
 
     Of each such mask [S]: record (its number among the counted), context (in ``contexts``), value and shape (numbers of
     strings in ``values`` and ``shapes``, NONE without one), tail (in ``TAILS``, also of what is masked itself), follows (in
-    ``FOLLOWS``).
+    ``FOLLOWS``). known: whether what stands there was given, and not found by laying texts beside each other.
     """
 
     contexts: Contexts
@@ -94,6 +94,7 @@ class Slots:
     follows: Ints
     values: tuple[str, ...]
     shapes: tuple[str, ...]
+    known: bool = False
 
     @staticmethod
     def of(
@@ -145,6 +146,7 @@ class Slots:
             columns[:, 5],
             tuple(values),
             tuple(shapes),
+            known is not None,
         )
 
     def __len__(self) -> int:
