@@ -27,7 +27,7 @@ def check_given(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[s
         if isinstance(phase.rule, Counts) and isinstance(tokens, Slots) and phase.rule.one_sided and not tokens.known:
             raise UsageError(
                 f"phase {phase.name!r}: its rule counts what is known to stand behind masks, and these Slots were found by "
-                "laying texts beside each other, which moves further than Δ: give Slots of what is known, or one_sided = False"
+                "laying texts beside each other, which moves further than Δ: give what is known, or one_sided = False"
             )
         if not isinstance(tokens, Tokens | Slots):
             raise UsageError(
