@@ -124,8 +124,12 @@ def test_settings_follow_the_size() -> None:
     )
     assert suggest(small, ["a"], "w", mechanism="sgd").plan.epsilon is None
     large = replace(small, documents=5000, whole=True)
-    learned = {name for name in MECHANISMS if suggest(large, ["a"], "w", mechanism=name).plan.model.tokenizer != "bytes"}
-    assert learned == set(MECHANISMS) - {"dpsgd", "uedp", "uedp-published", "user_dp"}, "no vocabulary of what is protected"
+    learned = {
+        name for name in MECHANISMS if suggest(large, ["a"], "w", mechanism=name).plan.model.tokenizer != "bytes"
+    }
+    assert learned == set(MECHANISMS) - {"dpsgd", "uedp", "uedp-published", "user_dp"}, (
+        "no vocabulary of what is protected"
+    )
 
 
 @pytest.mark.parametrize("name", MECHANISMS)
