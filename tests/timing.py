@@ -22,3 +22,14 @@ def seconds(work: Callable[[], object], times: int = 3) -> float:
         if was:
             gc.enable()
     return min(taken)
+
+
+def in_proportion(
+    short: Callable[[], object], long: Callable[[], object], most: float, slack: float = 0.05, tries: int = 6
+) -> bool:
+    """Whether ``long`` takes at most ``most`` times what ``short`` takes, and ``slack`` CPU seconds, in one of some tries.
+
+    Processor time too is longer beside other work, which shares caches and cores. So both are taken one right after the
+    other: other work slows both, or one of them in some tries; what grows too fast does so in all.
+    """
+    return any(seconds(long, 1) <= most * seconds(short, 1) + slack for _ in range(tries))

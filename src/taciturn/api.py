@@ -16,6 +16,7 @@ from taciturn.mechanisms.certify import certify as write_certificate
 from taciturn.mechanisms.config import parse
 from taciturn.mechanisms.cost import cost_lines
 from taciturn.mechanisms.settings import RunConfig, save_config
+from taciturn.mechanisms.targets import warn_of_targets
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.screening.corpus.screened import ScreenedCorpus
@@ -112,7 +113,8 @@ def plan(
     the whole table of settings, e.g. ``{"name": "gpt2", "lora": {"r": 8}, "dtype": "bf16"}``. allow: see
     :mod:`taciturn.mechanisms.refusals`.
 
-    Raises UsageError for an unknown mechanism or option (naming the nearest), and for a plan that needs an ``allow``.
+    Raises UsageError for an unknown mechanism or option (naming the nearest), and for a plan that needs an ``allow``;
+    DataError where no record of a phase has anything to predict. Some that have not are told of by a log message.
     """
     raw = {
         "mechanism": mechanism,
@@ -126,7 +128,9 @@ def plan(
         "allow": list(allow),
     }
     config = parse(RunConfig, raw, "plan")
-    return Planned(config, planning.make_plan(config, screened), screened)
+    made = planning.make_plan(config, screened)
+    warn_of_targets(made, screened)
+    return Planned(config, made, screened)
 
 
 def train(

@@ -312,7 +312,7 @@ def test_a_lock_goes_with_its_process(tmp_path: Path) -> None:
         from taciturn.mechanisms.lock import training
         with training(Path({str(tmp_path)!r}), False):
             print("held", flush=True)
-            time.sleep(600)
+            time.sleep(1800)
     """
     child = fork(textwrap.dedent(code), ENVIRONMENT, subprocess.PIPE)
     assert child.stdout is not None

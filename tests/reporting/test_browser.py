@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from browsing import launched, patient
 from taciturn.errors import TaciturnError, UsageError
 from taciturn.reporting import pdf
 
@@ -25,9 +26,9 @@ def browser() -> Iterator[Any]:
     if chromium is None:
         pytest.skip("chromium is not installed: the page is not looked at in a browser")
     with api.sync_playwright() as playwright:
-        launched = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
-        yield launched
-        launched.close()
+        made = launched(playwright, chromium)
+        yield made
+        made.close()
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def pages(shown: dict[int, str], tmp_path_factory: pytest.TempPathFactory) -> di
 
 @pytest.mark.parametrize("number", [1, 4, 8])
 def test_nothing_scrolls_sideways_at_any_width(browser: Any, pages: dict[int, Path], number: int) -> None:
-    page = browser.new_page()
+    page = patient(browser.new_page())
     page.goto(pages[number].as_uri())
     page.locator("summary").evaluate_all("all => all.forEach(s => s.parentElement.open = true)")
     for width in WIDTHS:
@@ -56,7 +57,7 @@ def test_axe_finds_nothing_serious(browser: Any, pages: dict[int, Path], number:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
     # The policy of the page forbids any script, axe's too.
     context = browser.new_context(color_scheme=scheme, viewport={"width": width, "height": 900}, bypass_csp=True)
-    page = context.new_page()
+    page = patient(context.new_page())
     page.goto(pages[number].as_uri())
     page.locator("summary").evaluate_all("all => all.forEach(s => s.parentElement.open = true)")
     found = axe.Axe().run(page).response["violations"]
@@ -65,7 +66,7 @@ def test_axe_finds_nothing_serious(browser: Any, pages: dict[int, Path], number:
 
 
 def test_the_page_asks_for_nothing(browser: Any, pages: dict[int, Path]) -> None:
-    page, asked = browser.new_page(), []
+    page, asked = patient(browser.new_page()), []
     page.on("request", lambda request: asked.append(request.url))
     page.goto(pages[4].as_uri())
     page.close()
@@ -73,7 +74,7 @@ def test_the_page_asks_for_nothing(browser: Any, pages: dict[int, Path]) -> None
 
 
 def test_the_keyboard_reaches_links_details_and_tables(browser: Any, pages: dict[int, Path]) -> None:
-    page = browser.new_page()
+    page = patient(browser.new_page())
     page.goto(pages[1].as_uri())
     met = set()
     for _ in range(40):

@@ -45,7 +45,7 @@ class Served:
 
     def ask(self, path: str, change: dict[str, Any] | None = None) -> Any:
         """An answer of the review, as its page would get it."""
-        with closing(http.client.HTTPConnection(self.base.removeprefix("http://"), timeout=300)) as link:
+        with closing(http.client.HTTPConnection(self.base.removeprefix("http://"))) as link:
             if not self.cookie:
                 link.request("GET", self.url.removeprefix(self.base))
                 answer = link.getresponse()

@@ -15,6 +15,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not 
 sys.path.insert(0, str(Path(__file__).parent))
 from served import Served, served  # noqa: E402
 
+from browsing import launched, patient  # noqa: E402
 from taciturn.screening.measuring.preview import runs  # noqa: E402
 
 CHROMIUM = shutil.which("chromium")
@@ -24,7 +25,7 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not instal
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
     with sync_api.sync_playwright() as play:
-        made = play.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        made = launched(play, CHROMIUM)
         yield made
         made.close()
 
@@ -79,7 +80,7 @@ def go(page: Any, number: int) -> None:
 
 def test_a_reviewer_labels_by_keyboard_and_mouse(at: tuple[Path, Served], browser: Any) -> None:
     folder, review = at
-    page = browser.new_page()
+    page = patient(browser.new_page())
     errors: list[str] = []
     page.on("pageerror", lambda error: errors.append(str(error)))
     page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
@@ -157,7 +158,7 @@ def test_hidden_characters_pages_widths_and_schemes(at: tuple[Path, Served], bro
     number = place(folder, "magic word")
     for width, scheme in ((1280, "light"), (360, "light"), (1280, "dark"), (360, "dark")):
         context = browser.new_context(viewport={"width": width, "height": 780}, color_scheme=scheme, bypass_csp=True)
-        page = context.new_page()
+        page = patient(context.new_page())
         page.goto(review.url)
         page.wait_for_selector("#text span")
         go(page, number)

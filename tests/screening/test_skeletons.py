@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import combinations
 from random import Random
 from typing import Any
@@ -20,7 +21,7 @@ from taciturn.screening.rows import Local
 from taciturn.screening.skeletons import has_one_skeleton
 from taciturn.text.document import MASK
 from taciturn.text.readers import Corpus
-from timing import seconds
+from timing import in_proportion
 
 PII, WIDE, STRICT = policy("pii"), policy("conservative"), policy("conservative:strict")
 PAIRS = {"plain": (PII, WIDE), "strict": (PII, STRICT), "customersim": (policy("customersim"), WIDE)}
@@ -128,8 +129,8 @@ def test_a_long_record_is_looked_at_in_parts_and_in_linear_time() -> None:
     local = LOCALS["plain"]
     assert not skeleton(good * 18, local)[1]
     assert all(skeleton(good * before + bad + good * after, local)[1] for before, after in [(0, 18), (7, 9), (18, 0)])
-    times = [seconds(lambda n=n: skeleton(good * n, Local.of(*PAIRS["plain"])), 1) for n in (20, 60)]  # type: ignore[misc]
-    assert times[1] < 6 * times[0]
+    few, many = (partial(skeleton, good * n) for n in (20, 60))
+    assert in_proportion(lambda: few(Local.of(*PAIRS["plain"])), lambda: many(Local.of(*PAIRS["plain"])), 6)
 
 
 def test_models_are_tested_run_by_run() -> None:

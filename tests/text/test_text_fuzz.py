@@ -106,7 +106,7 @@ SEEDS: dict[str, bytes] = {
 MODES = [form for form in get_args(Format) if form not in ("auto", "datasets")]
 
 
-@deadline(10)
+@deadline(60)
 def outcome(data: bytes, form: str, **options: Any) -> list[Document | Quarantined | Blank] | TaciturnError:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "input"

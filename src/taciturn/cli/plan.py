@@ -43,6 +43,7 @@ def plan(
     from taciturn.mechanisms.planning import expected_guarantees, if_chosen, make_plan
     from taciturn.mechanisms.registry import mechanism as mechanism_named
     from taciturn.mechanisms.settings import RunConfig, save_config
+    from taciturn.mechanisms.targets import warn_of_targets
     from taciturn.privacy.guarantees import selection_law
     from taciturn.screening.corpus.screened import load
 
@@ -59,6 +60,7 @@ def plan(
     runs = None if selection is None else selection_law.parse(selection)
     screened = load(corpus)
     made = make_plan(config, screened)
+    warn_of_targets(made, screened)
     promises = expected_guarantees(config, made, screened) if hasattr(mechanism_named(mechanism), "facts") else []
     chosen = None if runs is None else if_chosen(config, made, screened, runs)
     drawn = None if runs is None or output is None else number_of_runs(corpus, runs)

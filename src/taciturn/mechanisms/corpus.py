@@ -16,11 +16,12 @@ from taciturn.text.document import MASK, Record
 from taciturn.text.readers import read
 from taciturn.text.segment import split
 from taciturn.training.phase import Phase
-from taciturn.training.plan import Plan
+from taciturn.training.plan import LEARNED, Plan
 from taciturn.training.units.grouping import mentions
 from taciturn.training.units.row_groups import Mentions, Units, of_lists
 
 Item = TypeVar("Item")
+PAIR: tuple[Part, Part] = ("original", "redacted")
 
 
 def texts_of(phase: Phase, screened: ScreenedCorpus) -> list[str]:
@@ -111,9 +112,10 @@ def encoded(tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, 
     from taciturn.models.tasks import encode_task
 
     if phase.rule.sensitive:
-        known: Any = screened.originals["stable"].to_pylist()
+        known: Any = _some(phase, screened.originals["stable"].to_pylist())
         stable = [list(zip(flat[::2], flat[1::2], strict=True)) for flat in known]
-        found = encode_sensitive(tokenizer, screened.texts("original"), screened.texts("redacted"), stable, limit)
+        originals, redacted = (_some(phase, screened.texts(part)) for part in PAIR)
+        found = encode_sensitive(tokenizer, originals, redacted, stable, limit)
         return replace(found.tokens, sensitive=found.flags)
     texts, labels = texts_of(phase, screened), labels_of(phase, screened)
     tokens = encode_task(tokenizer, texts, limit, labels=labels, **task_of(plan))
@@ -140,29 +142,9 @@ def _marked(tokenizer: Any, tokens: Any, texts: Sequence[str], spans: Sequence[S
     return replace(tokens, scored=np.concatenate([np.zeros(0, np.bool_), *scored]))
 
 
-def without_targets(phase: Phase, screened: ScreenedCorpus, tokens: Any, mask: int) -> str:
-    """How many records of a phase have nothing to predict, in words; "" where all have. Copies that deduplication turned
-    into a lone mask have nothing by design and do not count. It is a count of private text, and goes into no file.
-
-    Raises DataError where no record has anything: the steps would be noise alone, or nothing at all.
-    """
-    parts: Sequence[Part] = ("original",) if phase.rule.sensitive else phase.reads
-    texts = _some(phase, [text for part in parts for text in screened.texts(part)])
-    without = tokens.aimless(mask)
-    if len(without) and without.all():
-        raise DataError(
-            f"phase {phase.name}: none of its {len(without)} records has a token to predict, so it would train on nothing. "
-            f"{AIMLESS}; raise model.max_length, or set model.loss_on = all"
-        )
-    lost = sum(bool(none) and text != MASK for none, text in zip(without, texts, strict=True))
-    said = f"{lost} of {len(without)} records of phase {phase.name} have no token to predict and train nothing"
-    if lost <= MANY * len(without):
-        return said if lost else ""
-    return f"{said}, which is more than {MANY:.0%}. {AIMLESS}"
-
-
-MANY = 0.05
-AIMLESS = "Such records are all masked, or cut before the assistant speaks while the loss is on what it says"
+def public_texts(plan: Plan, screened: ScreenedCorpus) -> list[str]:
+    """What the plan's tokenizer is learned from."""
+    return screened.texts("public") if plan.model.tokenizer.startswith(LEARNED) else []
 
 
 def task_of(plan: Plan) -> dict[str, Any]:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from taciturn.mechanisms.config import parse
-from taciturn.mechanisms.corpus import encoded, held_out, task_of, without_targets
+from taciturn.mechanisms.corpus import encoded, held_out, public_texts, task_of, texts_of
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import RunConfig
+from taciturn.mechanisms.targets import DEFAULT_MAX_LENGTH, without_targets
 from taciturn.mechanisms.values import filler_of, public_values, slots_of
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import Record
-from taciturn.training.plan import LEARNED, Plan
+from taciturn.training.plan import Plan
 
-DEFAULT_MAX_LENGTH = 512
 logger = logging.getLogger("taciturn")
 
 
@@ -45,7 +45,7 @@ def gather(
     from taciturn.training.check import require_isolation
     from taciturn.training.engine import Options
 
-    tokenizer = load_tokenizer(plan.model.tokenizer, plan.model.name, _public_texts(plan, screened))
+    tokenizer = load_tokenizer(plan.model.tokenizer, plan.model.name, public_texts(plan, screened))
     set_template(tokenizer, plan.model.chat_template)
     model = initial_model(plan, tokenizer)
     if not is_cut(config, world):
@@ -54,7 +54,7 @@ def gather(
     trained = [phase for phase in plan.phases if phase.moves]
     data = {phase.name: encoded(tokenizer, plan, phase, screened, limit) for phase in trained}
     for phase in trained:  # before a step is paid for
-        if said := without_targets(phase, screened, data[phase.name], mask_id(tokenizer)):
+        if said := without_targets(phase, texts_of(phase, screened), data[phase.name].aimless(mask_id(tokenizer))):
             logger.warning(said)
     module = mechanism(config.mechanism)
     chosen = parse(module.Config, config.options, f"options of {config.mechanism}")
@@ -109,7 +109,3 @@ def initial_model(plan: Plan, tokenizer: Any) -> Any:
         frozen=plan.model.frozen,
         gradient_checkpointing=plan.model.gradient_checkpointing,
     )
-
-
-def _public_texts(plan: Plan, screened: ScreenedCorpus) -> list[str]:
-    return screened.texts("public") if plan.model.tokenizer.startswith(LEARNED) else []

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -143,6 +144,24 @@ def load_tokenizer(spec: str, model: str, public_texts: Iterable[str] = ()) -> A
             f"tokenizer {name!r} cannot be loaded: expected a folder with tokenizer.json or a hub name in reach "
             f"({type(error).__name__})"
         ) from error
+
+
+def stated_length(model: str, options: Mapping[str, Any] | None = None) -> int | None:
+    """How long a sequence the model's configuration says it reads, None where it says nothing or is not at hand."""
+    if model in ("lstm", "awd-lstm"):
+        return None
+    from transformers import AutoConfig
+
+    try:
+        if model.endswith(".json"):
+            said = json.loads(Path(model).read_text())
+        else:
+            folder, source = locate(model)
+            said = AutoConfig.from_pretrained(folder, **source).to_dict()
+    except (OSError, ValueError):
+        return None
+    said |= options or {}
+    return next((int(said[name]) for name in ("n_positions", "max_position_embeddings") if said.get(name)), None)
 
 
 def with_mask(tokenizer: Any) -> Any:

@@ -37,7 +37,7 @@ def epsilon(q: float, sigma: float, steps: int, delta: float, relation: str, k: 
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(f"{each:.3g}" for each in case[:4]))
-@deadline(60)
+@deadline(120)
 def test_every_valid_input_has_a_finite_bound_that_is_monotone(case):
     q, sigma, steps, delta, relation, k = case
     found = epsilon(*case)

@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from signed_off import edited, make
 
+from processes import ended
 from taciturn.errors import GuaranteeError, TaciturnError
 from taciturn.mechanisms.registry import examine, guarantees, verify
 from taciturn.privacy.accounting.effort import at_most
@@ -274,5 +275,7 @@ def test_little_memory_is_enough(run: Path) -> None:
         pytest.skip("ru_maxrss is in KiB on Linux")
     for name, content in files.items():
         (run / name).with_suffix(".bad").write_bytes(content)
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=300)
-    assert int(done.stdout) < 100 << 10
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    [(said, complaints)] = ended(process)
+    assert process.returncode == 0, complaints
+    assert int(said) < 100 << 10

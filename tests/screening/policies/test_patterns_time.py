@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from taciturn.screening.policies import Regex, View, patterns
-from timing import seconds
+from taciturn.screening.policies import View, patterns
+from timing import in_proportion
 
 UNITS = [
     "1",
@@ -32,21 +34,15 @@ UNITS = [
 N = 100_000
 
 
-def once(detector: Regex, view: View) -> float:
-    return seconds(lambda: detector.find([view]), times=1)
-
-
 def slow(unit: str) -> list[str]:
     """Detectors that need over 20 times as long for 8 times the text (a quadratic one: 64 times), a fifth of a second for
-    clock and memory aside. The best of three counts, as a busy machine only ever adds time."""
+    clock and memory aside."""
     one, eight = (View.of((unit * n)[:n]) for n in (N // 8, N))
     suspects = []
     for name in patterns.names():
         detector = patterns.detector(name)
-        short = once(detector, one)
-        if any(once(detector, eight) <= 20 * (short := min(short, once(detector, one))) + 0.2 for _ in range(3)):
-            continue
-        suspects.append(name)
+        if not in_proportion(partial(detector.find, [one]), partial(detector.find, [eight]), 20, 0.2):
+            suspects.append(name)
     return suspects
 
 

@@ -25,7 +25,7 @@ from taciturn.screening.policies.values import Values, named, wordlist
 from taciturn.screening.policies.view import View
 from taciturn.text.document import MASK
 from taciturn.text.fold import fold
-from timing import seconds
+from timing import in_proportion, seconds
 
 
 @pytest.fixture
@@ -380,7 +380,7 @@ def test_a_hundred_thousand_values(tmp_path: Path) -> None:
     picked = draw.sample(values, 1000)
     views = [View.of(f"{draw.choice(names)} said that {value.upper()}, and so on") for value in picked]
     hits = detector.find(views)
-    assert seconds(lambda: named(f"{path}#name", {})[0].find(views), times=1) < 10
+    assert seconds(lambda: named(f"{path}#name", {})[0].find(views), times=1) < 30
     assert all(
         value.upper() in {v.text[s.start : s.end] for s in d.spans}
         for value, v, d in zip(picked, views, hits, strict=True)
@@ -391,5 +391,5 @@ def test_a_long_text_takes_linear_time(listed: Any) -> None:
     detector = listed("aa aa aa aa ab", "1111111111111", "aa", min_length=2)
     spans = detector.find([View.of("aa " * 200_000), View.of("11 " * 200_000)])
     assert len(spans[0].spans) == 200_000
-    short, long = (seconds(lambda n=n: detector.find([View.of("aa " * n)])) for n in (25_000, 100_000))  # type: ignore[misc]
-    assert long < 8 * short + 0.5
+    short, long = ([View.of("aa " * n)] for n in (25_000, 100_000))
+    assert in_proportion(lambda: detector.find(short), lambda: detector.find(long), 8, 0.5)
