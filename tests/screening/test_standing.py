@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from neighbours import context_policies, context_policy, examples, words_policy
 from taciturn.errors import DataError
 from taciturn.screening import Policy, Regex, ScreenedCorpus, Words, policy, screen
+from taciturn.screening.bridges import BEFORE, BEHIND, PARTICLES
 from taciturn.screening.corpus.manifest import file_digest
 from taciturn.screening.maskings import runs
 from taciturn.screening.policies import registry
@@ -44,7 +45,8 @@ LOCALS = {name: Local.of(*pair) for name, pair in PAIRS.items()}
 PIECES = st.sampled_from(
     "they came to 77 the st. in may call me Rhonda Young, 980.322.8737 (555) 010-7788 at 12 main street Apt. 5 , WI 42884 "
     f"x@y.org a@b http://a.b/c ref #7GAWK763 slevin I'm May I phone 078-05-1126 {MASK} x{MASK}, é １２ my name is - ( ) _ "
-    "Young's 17:30 The Copper Kettle March \x1euser\x1f \x1eassistant\x1fAnna CB1 2AB\n".split(" ")
+    "Young's 17:30 The Copper Kettle March \x1euser\x1f \x1eassistant\x1fAnna CB1 2AB\n "
+    "of the de and a le street, Inc. &amp;".split(" ")
 )
 TEXTS = st.lists(PIECES, min_size=1, max_size=9).map(" ".join).map(str.rstrip)
 Interval = tuple[int, int]
@@ -69,7 +71,7 @@ def known(row: Row) -> list[str | None]:
 
 
 def places(text: str, local: Local) -> list[Interval]:
-    """The oracle: characters are coloured one by one, until no more are."""
+    """The oracle: characters are coloured one by one, then words by the words beside them, until no more are."""
     assert local.both is not None
     coloured = [False] * len(text)
     spans = [(s.start, s.end) for s in local.both.find([text])[0].spans]
@@ -79,14 +81,41 @@ def places(text: str, local: Local) -> list[Interval]:
         for i in order:
             here, there = (i, i + 1) if order.step > 0 else (i + 1, i)
             coloured[there] = coloured[there] or (coloured[here] and not text[there].isspace())
+    words = [word.span() for word in re.finditer(r"[^\s\x1e\x1f]+", text)]
+    masked = [any(coloured[start:end]) for start, end in words]
+    while (more := [masked[i] or _drawn_in(text, words, masked, i) for i in range(len(words))]) != masked:
+        masked = more
     found: list[Interval] = []
-    for i in (i for i, each in enumerate(coloured) if each):
-        gap = text[found[-1][1] : i] if found else "a"
-        if all(not re.match(r"[^\W_]", c) and c not in "\x1e\x1f" for c in gap):
-            found[-1] = (found[-1][0], i + 1)
-        else:
-            found.append((i, i + 1))
+    for i, (start, end) in enumerate(words):
+        if masked[i] and i and masked[i - 1] and not set(text[words[i - 1][1] : start]) & {"\x1e", "\x1f"}:
+            found[-1] = (found[-1][0], end)
+        elif masked[i]:
+            found.append((start, end))
     return found
+
+
+def _drawn_in(text: str, words: list[Interval], masked: list[bool], at: int) -> bool:
+    """Whether an unmasked word is masked with those beside it: an article before one, a kind of street behind one, what
+    stands between two with nothing but its like, in one message."""
+    if at + 1 < len(words) and masked[at + 1] and _is(text, words[at], BEFORE, text[words[at][1] : words[at + 1][0]]):
+        return True
+    if at and masked[at - 1] and _is(text, words[at], BEHIND, text[words[at - 1][1] : words[at][0]]):
+        return True
+    left = max((i for i in range(at) if masked[i]), default=None)
+    right = min((i for i in range(at + 1, len(words)) if masked[i]), default=None)
+    if left is None or right is None or set(text[words[left][1] : words[right][0]]) & {"\x1e", "\x1f"}:
+        return False
+    return all(_between(text[slice(*words[i])]) for i in range(left + 1, right))
+
+
+def _is(text: str, word: Interval, listed: frozenset[str], blank: str) -> bool:
+    bare = re.sub(r"^[\W_]+|[\W_]+$", "", text[slice(*word)]).casefold()
+    return bare in listed and set(blank) <= {" ", "\t"} and len(blank) <= 8 and word[1] - word[0] <= 16
+
+
+def _between(word: str) -> bool:
+    bare = re.sub(r"^[\W_]+|[\W_]+$", "", word).casefold()
+    return not bare or bare in PARTICLES or (len(bare) == 1 and bare.isalpha()) or word == "&amp;"
 
 
 def without(text: str, spans: Iterable[Interval]) -> str:
@@ -101,7 +130,7 @@ def marks(text: str, local: Local) -> tuple[Interval, ...]:
 
 
 def marked_words(text: str, local: Local) -> list[Interval]:
-    return [word.span() for start, end in marks(text, local) for word in WORD.finditer(text, start, end)]
+    return [word.span() for start, end in places(text, local) for word in WORD.finditer(text, start, end)]
 
 
 def neighbours_agree(text: str, maskings: Sequence[Sequence[Interval]], local: Local) -> int:
@@ -166,7 +195,7 @@ def test_what_pi_masks_and_what_holds_a_mask_has_no_value(text: str, name: str) 
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("we met Dana at the Copper Kettle, on Monday.", ["Dana", "Copper Kettle,", "Monday."]),
+        ("we met Dana at the Copper Kettle, on Monday.", ["Dana", "the Copper Kettle,", "Monday."]),
         ('"Dana\'s" is it', ['"Dana\'s"']),
         ("from Ely, (Foo - Bar) to Baz", ["Ely, (Foo - Bar)", "Baz"]),
         (f"we met {MASK} in Ely", [None, "Ely"]),
@@ -186,27 +215,27 @@ def test_values(text: str, expected: list[str | None]) -> None:
 
 def test_a_value_does_not_reach_over_the_border_of_messages() -> None:
     over = context_policy([r"(Ely|\x1e|Dana|Foo)"])
-    found = row("in Ely\x1eDana and Foo", Local.of(words_policy([]), over))
-    assert found.skeleton == f"in {MASK} and {MASK}"
+    found = row("in Ely\x1eDana or Foo", Local.of(words_policy([]), over))
+    assert found.skeleton == f"in {MASK} or {MASK}"
     assert values(found) == [None, "Foo"]
 
 
 def test_what_a_later_pass_masks_has_no_value() -> None:
     """π marks y where a mask is two words before it: not in the text, but in what it redacts that to."""
-    pi, wide = context_policy([r"\b(x)\b", r"\x1a c (y)"]), words_policy(["x", "y", "z"])
-    found = row("x c y b z", Local.of(pi, wide))
-    assert found.redacted == f"{MASK} c {MASK} b z"
+    pi, wide = context_policy([r"\b(x)\b", r"\x1a or (y)"]), words_policy(["x", "y", "z"])
+    found = row("x or y by z", Local.of(pi, wide))
+    assert found.redacted == f"{MASK} or {MASK} by z"
     assert values(found) == [None, None, "z"]
 
 
 def test_where_the_first_pass_does_not_make_the_skeleton_nothing_stands() -> None:
     """π_c marks y on its second pass: which mask stands for what can then not be read off its marks."""
-    local = Local.of(words_policy([]), context_policy([r"\b(x)\b", r"\x1a c (y)"]))
-    found = row("x c y b", local)
-    assert found.skeleton == f"{MASK} c {MASK} b"
+    local = Local.of(words_policy([]), context_policy([r"\b(x)\b", r"\x1a or (y)"]))
+    found = row("x or y by", local)
+    assert found.skeleton == f"{MASK} or {MASK} by"
     assert found.behind == ()
     assert ("values_refused", 1) in found.tally
-    assert values(row(f"{MASK} c y b", local)) == [None, "y"]
+    assert values(row(f"{MASK} or y by", local)) == [None, "y"]
 
 
 # Masking one changes no other

@@ -44,6 +44,10 @@ def screen(
     dedup: Literal["suspicious", "private", "all", "none"] = "suspicious",
     order: Literal["redact-first", "as-published"] = "redact-first",
     skeletons: Annotated[bool, Parameter(help="also keep private records with all that π or π_c marks masked")] = True,
+    bridge: Annotated[
+        Literal["signs", "particles", "short"],
+        Parameter(help='what skeletons mask between marks: signs; also articles, "of", "de"; also words of 3 letters'),
+    ] = "particles",
     originals: Annotated[bool, Parameter(help="keep untouched text (folder of mode 0700) for sgd and dpsgd")] = True,
     miss_rate: Annotated[float, Parameter(help="experiments: make π miss this share of what it finds")] = 0.0,
     miss_seed: int = 0,
@@ -75,6 +79,7 @@ def screen(
             dedup=dedup,
             order=order,
             skeletons=skeletons,
+            bridge=bridge,
             miss_rate=miss_rate,
             miss_seed=miss_seed,
             public=spared.read(),

@@ -70,6 +70,7 @@ WORDS = {
     "clean_most": "largest share of a file that cleaning may remove",
     "dedup": "suspicious, private, all or none: of equal records, one stays",
     "order": "redact-first; as-published for experiments",
+    "bridge": "what skeletons mask between marks: signs, particles (articles, of, de) or short (words of 3 letters)",
     "screen.skeletons": "also keep private records with all that π or π_c marks masked, for steps without noise",
     "originals": "keep the untouched text (mode 0700): some mechanisms and all groups need it",
     "max_bad": "unreadable items to accept",

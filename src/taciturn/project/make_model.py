@@ -40,6 +40,7 @@ def screen(shared: Shared) -> tuple[str, str]:
                 dedup=chosen.dedup,
                 order=chosen.order,
                 skeletons=chosen.skeletons,
+                bridge=chosen.bridge,
                 public=public,
                 max_bad=chosen.max_bad,
                 keep_originals=chosen.originals,

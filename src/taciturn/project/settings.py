@@ -15,6 +15,7 @@ from taciturn.mechanisms.config import Strict, existing, parse, table_of
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import ModelConfig, RunConfig, SeedsConfig, TrainConfig
 from taciturn.privacy.guarantees.evidence import Allow
+from taciturn.screening.bridges import Bridge
 from taciturn.screening.cleaning.clean import MOST, Clean
 from taciturn.screening.corpus.options import Order
 from taciturn.screening.dedup import Scope
@@ -75,6 +76,7 @@ class Screen(Strict):
     dedup: Scope = "suspicious"
     order: Order = "redact-first"
     skeletons: bool = True
+    bridge: Bridge = "particles"
     originals: bool = True
     max_bad: int = Field(0, ge=0)
     workers: int = Field(1, ge=1)

@@ -2,9 +2,9 @@
 
 Where every detector is *apart* (it finds in L<MASK>R what it finds in L<MASK> and in <MASK>R, and nothing else), what is
 found in any masking is found in its stretches between two masks. A stretch begins after a word that may be masked, or at the
-start, and ends before one, or at the end: if in each of them, between masks, the units are marked that are marked in the
+start, and ends before one, or at the end: if in each of them, between masks, the units are covered that are covered in the
 whole text, they are in every masking, of any number of words, and all of these maskings pass the same test. Other detectors
-(models) say nothing of the kind: every run of words of a mark is masked by itself.
+(models) say nothing of the kind: every run of words of a mark is masked by itself, and every run of marks of a place.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 
 from taciturn.screening.policies.base import Finder
 from taciturn.screening.policies.view import WORD
-from taciturn.screening.redact import REACH, WHOLE, Interval, Masked, maximal, neighbours, pieces, redact
+from taciturn.screening.redact import REACH, WHOLE, Interval, Masked, neighbours, pieces, redact
 from taciturn.text.document import MASK
 from taciturn.text.spans import Span
 
@@ -30,16 +30,17 @@ _AT_ONCE = 1 << 12  # stretches that are looked at together
 _WORD = re.compile(rf"{MASK}|{WORD.pattern}")
 
 Marks = Sequence[Interval]
+Covered = Callable[[str, Sequence[Span]], Marks]
 
 
 @dataclass(frozen=True)
 class Question:
-    """What must stay as it is. policy, joint: whose marks, and what joins them. cases: of each text what is asked in
-    stretches, None for a text of which nothing is asked. look, same: what to see of texts and of what they are redacted to,
-    and when the sights of a text and of one of its maskings are the same."""
+    """What must stay as it is. policy: whose marks. covered: what a text's marks cover of it. cases: of each text what is
+    asked in stretches, None for a text of which nothing is asked. look, same: what to see of texts and of what they are
+    redacted to, and when the sights of a text and of one of its maskings are the same."""
 
     policy: Finder
-    joint: re.Pattern[str]
+    covered: Covered
     cases: Sequence[Case | None]
     look: Callable[[Sequence[str], Sequence[Masked]], Sequence[Any]]
     same: Callable[[Any, Any], bool]
@@ -48,12 +49,14 @@ class Question:
 def stays(
     texts: Sequence[str],
     masked: Sequence[Masked],
+    places: Sequence[Marks],
     policy: Finder,
     joint: re.Pattern[str],
     questions: Sequence[Question],
 ) -> list[list[bool]]:
     """For each question, of each text, whether it stays as it is; True where nothing is asked. masked: the texts redacted by
-    ``policy``, which holds the policies of all questions; where it is not apart words of its marks are masked."""
+    ``policy``, which holds the policies of all questions; where it is not apart words of its marks are masked, and runs of
+    marks that are in one place."""
     answers = [[True] * len(texts) for _ in questions]
     asked = [i for i in range(len(texts)) if any(question.cases[i] is not None for question in questions)]
     asked = [i for i, sure in zip(asked, policy.local([texts[i] for i in asked]), strict=True) if not sure]
@@ -63,11 +66,12 @@ def stays(
         if question.policy is not policy:
             sure = question.policy.local([case.text for _, case in cases])
             cases = [each for each, word_by_word in zip(cases, sure, strict=True) if not word_by_word]
-        tested = _in_stretches([case for _, case in cases], question.policy, question.joint)
+        tested = _in_stretches([case for _, case in cases], question.policy, question.covered)
         for (i, _), holds in zip(cases, tested, strict=True):
             its[i] = holds
     rest = {i: masked[i].marks for i, each in zip(asked, apart, strict=True) if not each}
-    for its, failing in zip(answers, _run_by_run(texts, rest, policy, joint, questions), strict=True):
+    failures = _run_by_run(texts, rest, places, policy, joint, questions)
+    for its, failing in zip(answers, failures, strict=True):
         for i in failing:
             its[i] = False
     return answers
@@ -75,7 +79,7 @@ def stays(
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """cuts: intervals any words of which may be masked. units: those of which it is asked whether they are marked where no
+    """cuts: intervals any words of which may be masked. units: those of which it is asked whether they are covered where no
     mask is in or beside them; touching one of ``marked``: those that are, in the whole text."""
 
     text: str
@@ -99,7 +103,7 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """plain: units that no policy marks. leaning: those that none marks word by word, so that they lean on others.
+    """plain: units that are not covered. leaning: those that are, but not by what is marked word by word.
     all: ask for every stretch, not only those between words less than ``REACH`` apart and those cut on one side."""
 
     text: str
@@ -136,13 +140,13 @@ class _Asked:
         """The stretch, and masks where it was cut."""
         return MASK * (a > 0) + self.text[a:b] + MASK * (b < len(self.text))
 
-    def same(self, a: int, b: int, spans: Sequence[Span], joint: re.Pattern[str]) -> bool:
-        """Whether these spans of ``between(a, b)`` mark the units that are marked in the whole text."""
+    def same(self, a: int, b: int, spans: Sequence[Span], covered: Covered) -> bool:
+        """Whether these spans of ``between(a, b)`` cover the units that are covered in the whole text."""
         cut = (int(a > 0), int(b < len(self.text)))
         move = a - len(MASK) * cut[0]
         size = b - move + len(MASK) * cut[1]
         ends = [Span(0, len(MASK) * cut[0]), Span(size - len(MASK) * cut[1], size)]
-        marks = [(x + move, y + move) for x, y in maximal(self.between(a, b), [*spans, *ends], joint)]
+        marks = [(x + move, y + move) for x, y in covered(self.between(a, b), [*spans, *ends])]
 
         def whole(units: Sequence[Interval]) -> list[bool]:
             """Of each that no mask touches."""
@@ -151,12 +155,12 @@ class _Asked:
         return not any(whole(self.plain)) and all(whole(self.leaning))
 
 
-def _in_stretches(cases: Sequence[Case], policy: Finder, joint: re.Pattern[str]) -> list[bool]:
-    """For each case whether in every stretch of its text between two words of its cuts, masks beside it, ``policy`` marks
-    the units that are marked."""
+def _in_stretches(cases: Sequence[Case], policy: Finder, covered: Covered) -> list[bool]:
+    """For each case whether in every stretch of its text between two words of its cuts, masks beside it, the marks of
+    ``policy`` cover the units that are covered."""
     windows = [(i, window) for i, case in enumerate(cases) for window in case.windows()]
     found = policy.words([case.text for _, (case, _) in windows])
-    words = [maximal(case.text, of.spans, joint) for (_, (case, _)), of in zip(windows, found, strict=True)]
+    words = [covered(case.text, of.spans) for (_, (case, _)), of in zip(windows, found, strict=True)]
     held = [_Asked.of(*window, its) for (_, window), its in zip(windows, words, strict=True)]
     whose = [i for i, _ in windows]
     answers = [True] * len(cases)
@@ -167,7 +171,7 @@ def _in_stretches(cases: Sequence[Case], policy: Finder, joint: re.Pattern[str])
             (i, a, b) for (i, a, b), word_by_word in zip(some, sure, strict=True) if not word_by_word or held[i].leaning
         ]
         for (i, a, b), one in zip(some, policy.find([held[i].between(a, b) for i, a, b in some]), strict=True):
-            answers[whose[i]] &= one.status == "ok" and held[i].same(a, b, one.spans, joint)
+            answers[whose[i]] &= one.status == "ok" and held[i].same(a, b, one.spans, covered)
     return answers
 
 
@@ -190,15 +194,16 @@ def part(intervals: Marks, low: int, high: int) -> list[Interval]:
 def _run_by_run(
     texts: Sequence[str],
     marks: Mapping[int, Marks],
+    places: Sequence[Marks],
     policy: Finder,
     joint: re.Pattern[str],
     questions: Sequence[Question],
 ) -> list[set[int]]:
     """For each question the texts, by their numbers in ``marks``, that do not look the same once some run of words of a
-    mark, or a mark, is masked; also those with a long mark."""
-    long = {i for i, its in marks.items() if any(_long(texts[i], mark) for mark in its)}
+    mark, or of marks of a place, is masked; also those with a long mark or place."""
+    long = {i for i in marks if any(_long(texts[i], its) for its in (*marks[i], *places[i]))}
     failing = [{i for i in long if question.cases[i] is not None} for question in questions]
-    tests = [(i, x) for i, its in marks.items() if i not in long for mark in its for x in runs(texts[i], mark)]
+    tests = [(i, x) for i in marks if i not in long for x in every_run(texts[i], marks[i], places[i])]
     at = iter(tests)
     for pairs in pieces(neighbours(texts[i], x) for i, x in tests):
         numbered = [(i, pair) for pair, (i, _) in zip(pairs, at, strict=False)]
@@ -210,6 +215,19 @@ def _run_by_run(
             seen = dict(zip(sides, question.look(sides, [redacted[side] for side in sides]), strict=True))
             its.update(i for i, (left, right) in some if not question.same(seen[left], seen[right]))
     return failing
+
+
+def every_run(text: str, marks: Marks, places: Marks) -> list[Interval]:
+    """``runs`` of each mark, and from the start of a mark, or of a place, to the end of a later mark of the place, or of it.
+
+    >>> every_run("14 de mayo", [(0, 2), (6, 10)], [(0, 10)])
+    [(0, 2), (0, 10), (6, 10)]
+    """
+    found = {x for mark in marks for x in runs(text, mark)}
+    for place in places:
+        inside = [mark for mark in marks if place[0] <= mark[0] and mark[1] <= place[1]]
+        found |= {(a, b) for i, (a, _) in enumerate(inside) for _, b in inside[i:]} | {place}
+    return sorted(found)
 
 
 def runs(text: str, mark: Interval) -> list[Interval]:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from taciturn.errors import DataError, UsageError, nearest
+from taciturn.screening.bridges import Bridge
 from taciturn.screening.cleaning.clean import MOST, Clean, Cleaned, check, left_out
 from taciturn.screening.corpus.describe import describe
 from taciturn.screening.corpus.document_ids import Seen, renamed, repeated_place
@@ -59,6 +60,7 @@ def screen(
     clean: Clean = "none",
     clean_most: float = MOST,
     skeletons: bool = True,
+    bridge: Bridge = "particles",
     miss_rate: float = 0.0,
     miss_seed: int = 0,
     public: Public | None = None,
@@ -77,6 +79,7 @@ def screen(
     everything before redaction, as the paper prints it: it breaks "detected means ε = 0", gives no skeletons, and the
     manifest says so. clean: leave out copies ("bloom") or near-duplicates ("minhash") of earlier documents first, at
     most the share ``clean_most`` of a source (see clean.left_out): no guarantee survives it, and the manifest says so.
+    bridge: what skeletons mask between and beside marks (bridges.py).
     miss_rate: share of π's findings that are dropped on purpose (π_c is left alone). keep_originals: also keep the
     untouched text, in a folder of mode 0700: mechanisms that train on it and ``group_size`` read it. out: a folder to
     write, else in memory. workers: processes; engine "ray" runs them on Ray Data. What comes out does not depend on
@@ -89,7 +92,7 @@ def screen(
     """
     unit = unit or ("document" if corpus.options.structured else "sentence")
     options = Options(
-        unit, dedup, order, skeletons and order == "redact-first", miss_rate, miss_seed, keep_originals, clean
+        unit, dedup, order, skeletons and order == "redact-first", miss_rate, miss_seed, keep_originals, clean, bridge
     )
     _check(workers, engine, out)
     check(clean, clean_most)
@@ -108,6 +111,7 @@ def screen(
             finder,
             wide,
             options.skeletons,
+            options.bridge,
             published,
             scope,
             renamed(corpus, pieces),

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from taciturn.screening.bridges import Bridge, whole
 from taciturn.screening.entities import entities
 from taciturn.screening.partition import RecordPart, part
 from taciturn.screening.policies.base import CLEAN, Finder
 from taciturn.screening.policies.derived import Cached, Joined
 from taciturn.screening.redact import BRIDGED, Interval, Masked, neighbours, pieces, redact, survives
-from taciturn.screening.skeletons import by_token, has_one_skeleton, tested
+from taciturn.screening.skeletons import has_one_skeleton, tested
 from taciturn.screening.sparing import Sparing
 from taciturn.screening.standing import places_of, standing
 from taciturn.text.document import MASK, Record
@@ -65,16 +66,17 @@ class Local:
     pi: Finder
     conservative: Finder
     both: Finder | None
+    bridge: Bridge = "particles"
 
     @classmethod
-    def of(cls, pi: Finder, conservative: Finder, skeletons: bool = True) -> Local:
+    def of(cls, pi: Finder, conservative: Finder, skeletons: bool = True, bridge: Bridge = "particles") -> Local:
         """With detections remembered."""
         if isinstance(conservative, Sparing):
             conservative = conservative.over(Cached(conservative.pi), Cached(conservative.conservative))
         same = pi.identity == conservative.identity and type(pi) is type(conservative)
         first = Cached(pi)
         second = first if same else Cached(conservative)
-        return cls(first, second, Joined.of(first, second) if skeletons else None)
+        return cls(first, second, Joined.of(first, second) if skeletons else None, bridge)
 
     def rows(self, records: Sequence[Record]) -> list[Row]:
         """One row a record, in order."""
@@ -164,9 +166,10 @@ class Local:
             return out
         texts = [bodies[i] for i in chosen]
         masked = redact(texts, self.both, BRIDGED)
-        places = places_of(texts, masked, [redacted[i] for i in chosen], self.both)
-        one, stands = tested(texts, masked, self.both, BRIDGED, standing(places, self.pi, self.both))
-        kept = zip(_kept(masked, one), places, stands, strict=True)
+        places = places_of(texts, masked, [redacted[i] for i in chosen], self.both, self.bridge)
+        stable = standing(places, self.pi, self.both, self.bridge)
+        one, stands = tested(texts, masked, self.both, self.bridge, stable)
+        kept = zip(self._kept(masked, one), places, stands, strict=True)
         for i, ((skeleton, refused), its, holds) in zip(chosen, kept, strict=True):
             known = skeleton is not None and its is not None
             out[i] = skeleton, refused, its.pairs if known and its is not None else (), known and holds
@@ -176,14 +179,23 @@ class Local:
         """(skeleton, refused by the check) of each text."""
         assert self.both is not None
         masked = redact(texts, self.both, BRIDGED)
-        return _kept(masked, has_one_skeleton(texts, masked, self.both, BRIDGED))
+        return self._kept(masked, has_one_skeleton(texts, masked, self.both, self.bridge))
+
+    def _kept(self, masked: Sequence[Masked], one: Sequence[bool]) -> list[tuple[str | None, bool]]:
+        """(skeleton, refused): sk(s), if every masking of marked words has the same (guarantees.md §3.1). Refused is also
+        what cannot be tested, and what has no skeleton but might have one if words were masked."""
+        skeletons = [whole(m.text, self.bridge) if m.settled and not m.failed else MASK for m in masked]
+        return [
+            (sk if sk.strip() != MASK else None, False) if holds else (None, True)
+            for sk, holds in zip(skeletons, one, strict=True)
+        ]
 
     def _gold(
         self, records: Sequence[Record], bodies: Sequence[str], parts: Sequence[RecordPart]
     ) -> list[tuple[Outcome, ...]]:
         """The labelled spans of each record, cut to its body."""
         spans = [
-            [(s.start, min(s.end, len(body)), s.label) for s in record.gold if s.start < min(s.end, len(body))]
+            [(start, end, s.label) for s in record.gold for start, end in _bare(body, s.start, s.end)]
             for record, body in zip(records, bodies, strict=True)
         ]
         gold = [[(start, end) for start, end, _ in of_record] for of_record in spans]
@@ -215,10 +227,10 @@ class Local:
         return [same or none for same, none in zip(answers, silent, strict=True)]
 
 
-def _kept(masked: Sequence[Masked], one: Sequence[bool]) -> list[tuple[str | None, bool]]:
-    """(skeleton, refused): sk(s), if every masking of marked words has the same (guarantees.md §3.1). Refused is also what
-    cannot be tested, and what has no skeleton but might have one if words were masked."""
-    skeletons = [by_token(m.text, BRIDGED) if m.settled and not m.failed else MASK for m in masked]
-    return [
-        (sk if sk != MASK else None, False) if holds else (None, True) for sk, holds in zip(skeletons, one, strict=True)
-    ]
+def _bare(body: str, start: int, end: int) -> Iterator[Interval]:
+    """A labelled span cut to the body, without the blanks around it, which are no part of a secret; nothing for a span of
+    blanks."""
+    text = body[start:end]
+    if inner := text.strip():
+        first = start + text.index(inner)
+        yield first, first + len(inner)

@@ -8,21 +8,20 @@ nor whether π touches it. Skeletons do not show that: π_c may mark what π sto
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from taciturn.screening.maskings import Case, Marks, Question, touched
+from taciturn.screening.bridges import Bridge, places, substituted, whole
+from taciturn.screening.maskings import Case, Question, touched
 from taciturn.screening.policies.base import Finder
 from taciturn.screening.policies.public import LONGEST_VALUE
-from taciturn.screening.redact import ADJACENT, BRIDGED, Interval, Masked, joined, redact, substitute
-from taciturn.screening.skeletons import by_token
+from taciturn.screening.redact import ADJACENT, BRIDGED, Interval, Masked, maximal, redact, substitute
 from taciturn.text.chat import CLOSE, OPEN
 from taciturn.text.document import MASK
 
 NOTHING: Interval = (0, 0)
 _NOT_INSIDE = (MASK, OPEN, CLOSE)
-_MASK = re.compile(re.escape(MASK))
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +34,14 @@ class Places:
     touched: tuple[bool, ...] = ()
 
     @classmethod
-    def of(cls, text: str, masked: Masked) -> Places | None:
+    def of(cls, text: str, masked: Masked, bridge: Bridge) -> Places | None:
         """By what the text was masked to for its skeleton; None if masks at its places do not make it that."""
         if masked.failed or not masked.settled:
             return None
-        places = joined(text, list(_grown(text, masked.marks)), BRIDGED)
-        skeleton = substitute(text, places, BRIDGED)
-        exact = skeleton == by_token(masked.text, BRIDGED) and skeleton.count(MASK) == len(places)
-        return cls(text, skeleton, places) if exact else None
+        its = places(text, masked.marks, bridge)
+        skeleton = substituted(text, its)
+        exact = skeleton == whole(masked.text, bridge) and skeleton.count(MASK) == len(its)
+        return cls(text, skeleton, its) if exact else None
 
     @property
     def values(self) -> list[str | None]:
@@ -71,35 +70,35 @@ def _may_be(value: str) -> bool:
 
 
 def places_of(
-    texts: Sequence[str], masked: Sequence[Masked], redacted: Sequence[Masked], both: Finder
+    texts: Sequence[str], masked: Sequence[Masked], redacted: Sequence[Masked], both: Finder, bridge: Bridge
 ) -> list[Places | None]:
     """The places of each text, by what it was masked to for its skeleton and redacted to by π. None where a detector failed,
     or masks there do not make it its skeleton, as more than one pass did. What π touches is read off its last pass."""
     found: list[Places | None] = [None] * len(texts)
     again: list[tuple[int, Places]] = []
     for i, (text, m, pi) in enumerate(zip(texts, masked, redacted, strict=True)):
-        places = None if pi.failed or not pi.settled else Places.of(text, m)
-        if places is None:
+        its = None if pi.failed or not pi.settled else Places.of(text, m, bridge)
+        if its is None:
             continue
         if pi.text == substitute(text, pi.marks):
-            hit = tuple(touched(place, pi.marks) for place in places.places)
-            found[i] = replace(places, touched=hit)
+            hit = tuple(touched(place, pi.marks) for place in its.places)
+            found[i] = replace(its, touched=hit)
         else:
-            again.append((i, places))
+            again.append((i, its))
     last = [redacted[i].text for i, _ in again]
-    for (i, places), text, m in zip(again, last, redact(last, both, BRIDGED), strict=True):
-        after = Places.of(text, m)
-        if after is not None and after.skeleton == places.skeleton:
-            found[i] = replace(places, touched=tuple(MASK in text[slice(*place)] for place in after.places))
+    for (i, its), text, m in zip(again, last, redact(last, both, BRIDGED), strict=True):
+        after = Places.of(text, m, bridge)
+        if after is not None and after.skeleton == its.skeleton:
+            found[i] = replace(its, touched=tuple(MASK in text[slice(*place)] for place in after.places))
     return found
 
 
-def standing(places: Sequence[Places | None], pi: Finder, both: Finder) -> Question:
+def standing(of: Sequence[Places | None], pi: Finder, both: Finder, bridge: Bridge) -> Question:
     """Whether masking words of one place leaves the values of the others as they are. Of a single place nothing is asked."""
 
     def look(sides: Sequence[str], masked: Sequence[Masked]) -> list[tuple[str, list[str | None]] | None]:
-        every = places_of(sides, masked, redact(sides, pi), both)
-        return [None if of is None else (of.skeleton, of.values) for of in every]
+        every = places_of(sides, masked, redact(sides, pi), both, bridge)
+        return [None if its is None else (its.skeleton, its.values) for its in every]
 
     def same(ours: tuple[str, list[str | None]] | None, theirs: tuple[str, list[str | None]] | None) -> bool:
         """theirs: of a text with more masks."""
@@ -107,19 +106,5 @@ def standing(places: Sequence[Places | None], pi: Finder, both: Finder) -> Quest
             return False
         return all(value in (before, MASK) for before, value in zip(ours[1], theirs[1], strict=True))
 
-    cases = [None if of is None or len(of.places) < 2 else of.case() for of in places]
-    return Question(pi, ADJACENT, cases, look, same)
-
-
-def _grown(text: str, marks: Marks) -> Iterator[Interval]:
-    """Marks and literal masks, in order, out to the blanks around them."""
-    literal = [mask.span() for mask in _MASK.finditer(text)] if MASK in text else []
-    low = 0
-    for start, end in sorted([*marks, *literal]):
-        end = max(end, low)
-        while start > low and not text[start - 1].isspace():
-            start -= 1
-        while end < len(text) and not text[end].isspace():
-            end += 1
-        yield start, end
-        low = end
+    cases = [None if its is None or len(its.places) < 2 else its.case() for its in of]
+    return Question(pi, partial(maximal, joint=ADJACENT), cases, look, same)

@@ -54,6 +54,7 @@ def describe(
         policies=policies,
         public=public,
         skeletons=options.skeletons,
+        bridge=options.bridge,
         originals=options.keep_originals,
         labels=labels,
         clean=options.clean,
@@ -115,8 +116,8 @@ def _conditions(
         yield f"no secret is, or lies in, {public.said}: π_c leaves these unmarked"
     if options.skeletons and not policies.conservative.covers_all:
         yield (
-            "every secret lies wholly in what π or π_c marks, and replacing it by <MASK> leaves its record's skeleton "
-            "(or its having none) as it is; checked at screening for whatever words of its marks are masked"
+            "every secret lies wholly in what skeletons mask: what π or π_c marks, and what belongs to it; and replacing it "
+            "by <MASK> leaves its record's skeleton (or its having none) as it is, as screening checks for any of its words"
         )
     if options.skeletons and counts.skeletons_refused:
         yield (

@@ -9,6 +9,7 @@ import orjson
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError
+from taciturn.screening.bridges import Bridge
 from taciturn.screening.policies.public import said_kinds
 from taciturn.screening.policies.public_kinds import Kind
 
@@ -126,8 +127,9 @@ class Manifest(_Frozen):
     key: content key, a hash of the input digests, the policies, the options (of reading, too) and the screening code. It
     depends on the private text: it stays in this folder, and must be blinded before it is published. guarantee_ok: whether
     the preprocessing is the one the proofs need; reasons: why not. conditions: what the proofs assume of the policies.
-    public: what π_c leaves unmarked because it is public anyway. labels: whether records carry labels, which nothing
-    redacts. clean: how documents were left out before screening, and cleaned, from which sources.
+    bridge: what skeletons mask between and beside marks. public: what π_c leaves unmarked because it is public anyway.
+    labels: whether records carry labels, which nothing redacts. clean: how documents were left out before screening, and
+    cleaned, from which sources.
     """
 
     format: int = FORMAT
@@ -142,6 +144,7 @@ class Manifest(_Frozen):
     policies: Policies
     public: PublicValues | None = None
     skeletons: bool
+    bridge: Bridge = "signs"
     originals: bool
     labels: bool = False
     clean: str = "none"

@@ -13,6 +13,7 @@ from typing import Literal, get_args
 import orjson
 
 from taciturn.errors import UsageError, nearest
+from taciturn.screening.bridges import BRIDGES, Bridge
 from taciturn.screening.cleaning.clean import CLEAN, Clean
 from taciturn.screening.corpus.manifest import Input
 from taciturn.screening.dedup import SCOPES, Scope
@@ -36,6 +37,7 @@ class Options:
     miss_seed: int = 0
     keep_originals: bool = True
     clean: Clean = "none"
+    bridge: Bridge = "particles"
 
     def __post_init__(self) -> None:
         for what, value, known in (
@@ -43,6 +45,7 @@ class Options:
             ("dedup", self.dedup, SCOPES),
             ("order", self.order, ORDERS),
             ("clean", self.clean, CLEAN),
+            ("bridge", self.bridge, BRIDGES),
         ):
             if value not in known:
                 raise UsageError(f"{what} '{value}' is unknown; {nearest(value, known)}")

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from taciturn.screening.bridges import Bridge
 from taciturn.screening.corpus.sink import Sink
 from taciturn.screening.dedup import Digests
 from taciturn.screening.policies.base import Finder
@@ -38,6 +39,7 @@ class Job:
     pi: Finder
     conservative: Finder
     skeletons: bool
+    bridge: Bridge
     published: bool
     digests: Digests
     names: Mapping[int, Mapping[int, str]] = field(default_factory=dict)
@@ -45,7 +47,7 @@ class Job:
 
     def screen(self, piece: Piece, sink: Sink, progress: Callable[[int, int], None] = lambda *_: None) -> Done:
         """Read, split, redact and sort a piece into ``sink``. progress: called with (records, code points) of each batch."""
-        local = Local.of(self.pi, self.conservative, self.skeletons)
+        local = Local.of(self.pi, self.conservative, self.skeletons, self.bridge)
         done = Done(piece.number)
         with _seldom_collected():
             for batch in self._batches(piece, sink, done):

@@ -68,7 +68,7 @@ def judge_records(
     policies = manifest.policies
     own = (pi.identity, conservative.identity) == (policies.pi.identity, policies.conservative.identity)
     finder: Finder = Missing(pi, manifest.miss_rate, manifest.miss_seed) if own and manifest.miss_rate else pi
-    local = Local.of(finder, conservative, manifest.skeletons)
+    local = Local.of(finder, conservative, manifest.skeletons, manifest.bridge)
     gold = [_record(line, records[line.id]) for line in done]
     rows = local.rows(gold)
     if own and manifest.order == "redact-first":

@@ -1,0 +1,140 @@
+"""What a skeleton masks beside what policies mark: the rest of a token, and short words that belong to a marked one.
+
+A secret of several words is marked word by word, and the plain words inside it are not: the "of" of a place, the "de" of a
+date, the article before it. They are masked with their neighbours, so that a secret is masked whole. What is masked depends
+only on which tokens are marked, and a masked token counts as marked, so masking any words of a *place* leaves the places as
+they are (guarantees.md §3.1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from taciturn.screening.redact import Interval
+from taciturn.text.chat import CLOSE, OPEN
+from taciturn.text.document import MASK
+
+Bridge = Literal["signs", "particles", "short"]
+BRIDGES: tuple[Bridge, ...] = ("signs", "particles", "short")
+"""What may stand between two marks of a skeleton and be masked with them. signs: what has no letter and no digit. particles:
+also encoded signs and words of ``PARTICLES``. short: also every word of at most ``SHORT`` letters. With the last two, too,
+``BEFORE`` and ``BEHIND`` a mark."""
+
+SHORT = 3
+
+# ruff: noqa: SIM905  lists of words are read as such
+# Fixed lists, not learned, of words that no list of rare words marks: English; French; German; Spanish and Portuguese;
+# Italian; Dutch; Polish; Arabic names; what stands before numbers.
+BEFORE = frozenset("a an the le la les un une der die das den dem des el los las il lo gli o os de het".split())
+"""Articles."""
+BEHIND = frozenset(
+    "may march mai mars mayo marzo julio maj "
+    "street road lane avenue square terrace drive boulevard crescent court inc ltd llc plc corp co gmbh ag s".split()
+)
+"""Months that are other words, too, kinds of streets and of firms, and the end of a genitive that stands by itself."""
+PARTICLES = BEFORE.union(
+    "of and upon".split(),
+    "du et sur sous aux au".split(),
+    "von vom van und zu zum zur am im auf".split(),
+    "del y e da do dos das".split(),
+    "di dei della delle dello".split(),
+    "ten ter op".split(),
+    "z ze w we na nad pod i oraz".split(),
+    "al bin ibn ben".split(),
+    BEHIND,
+    "no nr num number st ste str ul av apt box c/o p.o".split(),
+)
+"""Words that stand inside names, dates and addresses. So does a letter by itself."""
+
+_OF = {"of", "de"}
+_MASK = re.compile(re.escape(MASK))
+_AROUND = re.compile(r"^[\W_]+|[\W_]+$")
+_FIRST, _LAST = re.compile(r"[ \t]{1,8}([^\s]{1,16})(?!\S)"), re.compile(r"(?<!\S)([^\s]{1,16})[ \t]{1,8}$")
+_SIGNS = re.compile(r"[\W_]+")
+_ENCODED = re.compile(r"(?:&#?\w{1,8};|%[0-9A-Fa-f]{2}|=[0-9A-F]{2}|\\[nrt]|</?\w{1,8} ?/?>)+")
+
+
+def places(text: str, marks: Iterable[Interval], bridge: Bridge = "particles") -> tuple[Interval, ...]:
+    """Marks and literal masks, out to the blanks around them, with what belongs to them; in order, apart.
+
+    >>> text = "on the 14th of May, and Rodger of Earlsferry: yes"
+    >>> [text[a:b] for a, b in places(text, [(7, 9), (15, 18), (24, 30), (34, 44)])]
+    ['the 14th of May, and Rodger of Earlsferry:']
+    """
+    literal = [mask.span() for mask in _MASK.finditer(text)] if MASK in text else []
+    found: list[Interval] = []
+    low = 0
+    for start, end in sorted([*marks, *literal]):
+        end = max(end, low)
+        while start > low and not text[start - 1].isspace():
+            start -= 1
+        while end < len(text) and not text[end].isspace():
+            end += 1
+        if bridge != "signs":
+            start, end = _before(text, start, low), _behind(text, end)
+        if found and _joins(text[low:start], bridge):
+            found[-1] = (found[-1][0], end)
+        else:
+            found.append((start, end))
+        low = end
+    return tuple(found)
+
+
+def whole(text: str, bridge: Bridge = "particles") -> str:
+    """``text`` with what belongs to a mask masked with it.
+
+    >>> whole("call (<MASK>, or write to <MASK>@<MASK> of the <MASK>.")
+    'call <MASK> or write to <MASK>'
+    """
+    return substituted(text, places(text, (), bridge)) if MASK in text else text
+
+
+def substituted(text: str, intervals: Sequence[Interval]) -> str:
+    """``text`` with a ``<MASK>`` for each of these."""
+    pieces, at = [], 0
+    for start, end in intervals:
+        pieces += [text[at:start], MASK]
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def _before(text: str, start: int, low: int) -> int:
+    """Where the words of ``BEFORE`` begin that end at ``start``, on its line and not below ``low``."""
+    while (found := _LAST.search(text, max(low, start - 24), start)) and _bare(found[1]) in BEFORE:
+        start = found.start(1)
+    return start
+
+
+def _behind(text: str, end: int) -> int:
+    """Where the words of ``BEHIND`` end that begin at ``end``, on its line, an "of" before each at most."""
+    while found := _FIRST.match(text, end):
+        if _bare(found[1]) in _OF:
+            found = _FIRST.match(text, found.end())
+        if found is None or _bare(found[1]) not in BEHIND:
+            break
+        end = found.end()
+    return end
+
+
+def _bare(token: str) -> str:
+    """Without the signs around it and regardless of case."""
+    return _AROUND.sub("", token).casefold()
+
+
+def _joins(gap: str, bridge: Bridge) -> bool:
+    """Whether what stands between two places is masked with them."""
+    if OPEN in gap or CLOSE in gap:
+        return False
+    return all(_belongs(token, bridge) for token in gap.split())
+
+
+def _belongs(token: str, bridge: Bridge) -> bool:
+    if _SIGNS.fullmatch(token):
+        return True
+    if bridge == "signs":
+        return False
+    bare = _bare(token)
+    known = bare in PARTICLES or (len(bare) == 1 and bare.isalpha()) or _ENCODED.fullmatch(token) is not None
+    return known or (bridge == "short" and len(bare) <= SHORT)

@@ -1,0 +1,94 @@
+"""What skeletons mask beside what policies mark (bridges.py, guarantees.md §3.1)."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from taciturn.errors import UsageError
+from taciturn.screening import policy, screen
+from taciturn.screening.bridges import BRIDGES, Bridge, places, substituted, whole
+from taciturn.text.document import MASK
+from taciturn.text.readers import Corpus
+
+WORDS = st.sampled_from(
+    f"of de the le a street Inc. and &amp; mayo home {MASK} {MASK} ({MASK}), x{MASK} upon I - _ to\n".split(" ")
+)
+TEXTS = st.lists(WORDS, max_size=10).map(" ".join)
+
+
+def skeletons(text: str, bridge: Bridge = "particles") -> list[str]:
+    wide = policy("conservative")
+    return screen(Corpus.from_texts([text]), policy("pii"), wide, unit="document", bridge=bridge).texts("skeletons")
+
+
+@pytest.mark.parametrize(
+    ("text", "skeleton"),
+    [
+        ("we meet le 14 mai at noon", f"we meet {MASK} at noon"),
+        ("this is for Rodger of Earlsferry to read", f"this is for {MASK} to read"),
+        ("write to anna.berg&#64;example.com today", f"write to {MASK} today"),
+        ("write to Anna &amp; Berta today", f"write to {MASK} today"),
+        ("it is on Trumpington street and open", f"it is on {MASK} and open"),
+        ("he wrote it on the 26 de mayo de 2004 at home", f"he wrote it on {MASK} at home"),
+        ("she went to Newcastle upon Tyne by train", f"she went to {MASK} by train"),
+        ("go to number 12 of the Rue de la Paix now", f"go to number {MASK} now"),
+    ],
+)
+def test_a_secret_is_masked_whole(text: str, skeleton: str) -> None:
+    """Each left half a secret where only signs were joined."""
+    assert skeletons(text) == [skeleton]
+    assert skeletons(text, "signs") != [skeleton] or "&#64;" in text
+
+
+def test_other_words_keep_masks_apart() -> None:
+    assert skeletons("from Cambridge to Leicester on 12 May at 17:45 please") == [
+        f"from {MASK} to {MASK} on {MASK} at {MASK} please"
+    ]
+    assert skeletons("a\n17 and\n18", "signs") == [f"a\n{MASK} and\n{MASK}"]
+
+
+def test_short_words_are_joined_where_that_is_asked_for() -> None:
+    text = "please go from Cambridge to Leicester today"
+    assert skeletons(text, "short") == [f"please go from {MASK} today"]
+    with pytest.raises(UsageError, match="bridge 'shrot' is unknown; did you mean 'short'"):
+        screen(Corpus.from_texts([text]), policy("pii"), policy("conservative"), bridge="shrot")  # type: ignore[arg-type]
+
+
+def test_a_message_ends_what_is_joined() -> None:
+    text = f"\x1euser\x1f{MASK} of\x1eassistant\x1f{MASK} the"
+    assert whole(text) == text
+    assert whole(f"the\n{MASK} of {MASK}") == f"the\n{MASK}"
+
+
+def test_a_labelled_secret_has_no_blanks_around_it() -> None:
+    """ " Suite 250" is the whole record, and its skeleton only a mask: neither has one."""
+    assert skeletons(" Suite 250 ") == []
+
+
+@settings(max_examples=500, deadline=None)
+@given(TEXTS, st.sampled_from(BRIDGES), st.data())
+def test_masking_words_of_places_leaves_them_as_they_are(text: str, bridge: Bridge, data: st.DataObject) -> None:
+    """The closure that the proof of §3.1 needs, and twice is once."""
+    found = places(text, (), bridge)
+    assert whole(substituted(text, found), bridge) == whole(text, bridge)
+    words = [(a + i, a + j) for a, b in found for i, j in _words(text[a:b])]
+    some = data.draw(st.lists(st.sampled_from(words), unique=True, max_size=4)) if words else []
+    assert whole(substituted(text, sorted(some)), bridge) == whole(text, bridge)
+
+
+@settings(max_examples=300, deadline=None)
+@given(TEXTS)
+def test_each_bridge_masks_what_the_one_before_masks(text: str) -> None:
+    covered = [{i for a, b in places(text, (), bridge) for i in range(a, b)} for bridge in BRIDGES]
+    assert covered[0] <= covered[1] <= covered[2]
+
+
+def _words(text: str) -> list[tuple[int, int]]:
+    found, at = [], 0
+    for word in text.split():
+        start = text.index(word, at)
+        at = start + len(word)
+        found.append((start, at))
+    return found
