@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Literal
 
 from taciturn.screening.redact import Interval
@@ -102,7 +103,7 @@ def substituted(text: str, intervals: Sequence[Interval]) -> str:
 
 def _before(text: str, start: int, low: int) -> int:
     """Where the words of ``BEFORE`` begin that end at ``start``, on its line and not below ``low``."""
-    while (found := _LAST.search(text, max(low, start - 24), start)) and _bare(found[1]) in BEFORE:
+    while start > low and (found := _LAST.search(text, max(low, start - 24), start)) and _bare(found[1]) in BEFORE:
         start = found.start(1)
     return start
 
@@ -118,6 +119,7 @@ def _behind(text: str, end: int) -> int:
     return end
 
 
+@lru_cache(1 << 14)
 def _bare(token: str) -> str:
     """Without the signs around it and regardless of case."""
     return _AROUND.sub("", token).casefold()
@@ -125,11 +127,14 @@ def _bare(token: str) -> str:
 
 def _joins(gap: str, bridge: Bridge) -> bool:
     """Whether what stands between two places is masked with them."""
+    if not gap or gap.isspace():
+        return OPEN not in gap and CLOSE not in gap
     if OPEN in gap or CLOSE in gap:
         return False
     return all(_belongs(token, bridge) for token in gap.split())
 
 
+@lru_cache(1 << 14)
 def _belongs(token: str, bridge: Bridge) -> bool:
     if _SIGNS.fullmatch(token):
         return True
