@@ -240,8 +240,11 @@ def test_a_certificate_takes_measured_recall(story: Any, tmp_path: Path, capsys:
 
     def measure(by: str, n: int) -> Path:
         run(["sample", str(screened), "-n", str(n), "--by", by, "--seed", "4", "-o", f"{tmp_path}/s.jsonl", "--force"])
+        return recalled(tmp_path / "s.jsonl", by)
+
+    def recalled(sample: Path, name_of_it: str) -> Path:
         made = []
-        for raw in (tmp_path / "s.jsonl").read_text().splitlines():
+        for raw in sample.read_text().splitlines():
             line = json.loads(raw)
             found = [
                 {"start": line["text"].index(s), "end": line["text"].index(s) + len(s), "label": "x"}
@@ -250,8 +253,8 @@ def test_a_certificate_takes_measured_recall(story: Any, tmp_path: Path, capsys:
             ]
             made.append(json.dumps(line | {"spans": found, "label_status": "done"}))
         (tmp_path / "l.jsonl").write_text("\n".join(made) + "\n")
-        said(["recall", str(screened), f"{tmp_path}/l.jsonl", "-o", f"{tmp_path}/{by}.json"], capsys)
-        return tmp_path / f"{by}.json"
+        said(["recall", str(screened), f"{tmp_path}/l.jsonl", "-o", f"{tmp_path}/{name_of_it}.json"], capsys)
+        return tmp_path / f"{name_of_it}.json"
 
     records = load(screened).counts.read
     whole = measure("simple", records)
@@ -299,7 +302,8 @@ def test_a_certificate_takes_measured_recall(story: Any, tmp_path: Path, capsys:
         in said(["certify", str(copy), "--recall", str(weighted), "--confidence", "0.9"], capsys, 2)[1]
     )
 
-    private = measure("simple", "--part", "private")
+    run(["sample", str(screened), "-n", "9", "--part", "private", "-o", f"{tmp_path}/p.jsonl"])
+    private = recalled(tmp_path / "p.jsonl", "private")
     assert "private records only" in said(["certify", str(copy), "--recall", str(private)], capsys, 3)[1]
     for change, says in (
         ({"corpus": "0" * 32}, "another screened corpus"),

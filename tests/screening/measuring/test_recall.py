@@ -202,7 +202,7 @@ def test_secrets_of_a_record_share_a_fate_and_the_claim_still_holds() -> None:
 
 
 def test_a_certificate_counts_no_unsure_secret_as_found_by_both() -> None:
-    """An unsure secret that π alone misses counts for γ and not for δ₂: 5 such beside 20 secrets are not 25 that were found."""
+    """An unsure secret that π alone misses counts for γ alone: 5 beside 20 others are not 25 that were found."""
     lines = [_line(i) for i in range(40)]
     sure, unsure = Secret("name", "title", False, False), Secret(UNSURE, "other", True, False)
     judged = [Judged(line.id, SIMPLE, True, (sure,) if i < 20 else (unsure,)) for i, line in enumerate(lines[:25])]

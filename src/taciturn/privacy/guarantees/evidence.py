@@ -118,7 +118,7 @@ class Evidence:
             raise UsageError(f"evidence: label_unit {self.label_unit!r} is unknown")
         if self.population is not None and not (self.label_unit == "record" and self.population >= self.labelled > 0):
             raise UsageError(
-                f"evidence: population is of labelled records and counts them too, found {self.labelled} of {self.population}"
+                f"evidence: population counts labelled records and more, found {self.labelled} of {self.population}"
             )
         if self.miss_bounds is not None:
             gamma, delta2 = self.miss_bounds
