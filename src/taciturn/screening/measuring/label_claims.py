@@ -11,7 +11,7 @@ from typing import Any
 
 from taciturn.screening.bounds import needed, needed_at
 from taciturn.screening.corpus.screened import ScreenedCorpus
-from taciturn.screening.labels import Line
+from taciturn.screening.labels import Line, counted
 from taciturn.screening.measuring.judge import Judged, Secret
 from taciturn.screening.measuring.recall import Rate, Rates, groups, rates, stratified
 
@@ -40,6 +40,7 @@ def findings(
             "looked_at": len(judged),
             "todo": status["todo"],
             "skipped": status["skip"],
+            "passed_over": len(judged) - status["done"] - status["skip"],
             "records": lines[0].records,
             "population": lines[0].population,
             "design": "stratified" if weighted else "simple",
@@ -98,9 +99,12 @@ def conditions(lines: Sequence[Line], overall: Rates) -> Iterator[str]:
     """What the bounds assume."""
     yield "the person found every secret in the records they labelled"
     status = Counter(line.label_status for line in lines)
-    if left := status["todo"]:
-        yield f"the {left} records left unlabelled were not left because of what they say (label from the top)"
-    if unsure := status["skip"]:
+    passed = len(counted(lines)) - status["done"] - status["skip"]
+    if left := status["todo"] - passed:
+        yield f"that the last {left} records were left unlabelled has nothing to do with what the others say"
+    if passed:
+        yield f"{passed} records that were passed over, above one that was labelled, count as ones that could not be judged"
+    if unsure := status["skip"] + passed:
         yield f"{unsure} records that could not be judged count as a missed secret unless every word of them is covered"
     if overall.pi.secrets > overall.pi.records:
         yield "bounds by secret take the secrets of one record as independent; bounds by record do not, claims use those"
