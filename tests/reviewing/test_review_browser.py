@@ -238,7 +238,7 @@ def test_turns_around_guidelines_undo_and_skip(tmp_path: Path, browser: Any) -> 
         assert page.text_content("#where").startswith(f"Record {number + 1} ")
         assert (labels(folder)[number]["label_status"], len(labels(folder)[number]["spans"])) == ("todo", 1)
         page.keyboard.press("Control+z")
-        page.wait_for_function("document.getElementById('undo').disabled")
+        page.wait_for_function("() => document.getElementById('undo').disabled")
         assert labels(folder)[number]["spans"] == []
 
         page.keyboard.press("s")
