@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from taciturn.cli.main import run
+from taciturn.screening.corpus.screened import load
 
 PHONE, NAME, WORD, MAIL = "(555) 010-7788", "Zyxwvana Quillfeather", "sunshine", "dana@example.com"
 SECRETS = (PHONE, NAME, *NAME.split(), WORD, MAIL)
@@ -95,7 +96,8 @@ def test_recall_states_bounds_and_what_they_allow(desk: Path, labels: Path, caps
     assert "assumed: the person found every secret" in err
     found = json.loads((desk / "recall.json").read_text())
     assert (found["labels"], found["missed_by_pi"], found["missed_by_both"]) == (80, 40, 20)
-    assert found["bounds"]["delta2"] == pytest.approx(0.3428, abs=1e-3)
+    assert found["bounds"] == {"gamma": 40 / 80, "delta2": 20 / 80}  # every record of the corpus was looked at
+    assert found["sample"]["looked_at"] == found["sample"]["records"] == 120
     assert {k: v["both"]["missed"] for k, v in found["kinds"].items()} == {
         "phone": 0, "email": 0, "name": 0, "password": 20,
     }  # fmt: skip
@@ -106,7 +108,7 @@ def test_recall_states_bounds_and_what_they_allow(desk: Path, labels: Path, caps
     assert json.loads(same)["overall"] == found["overall"]
 
 
-def test_a_weighted_sample_gives_wider_bounds(desk: Path, labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_weighted_sample_of_everything_is_exact(desk: Path, labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run(["sample", f"{desk}/screened", "-n", "120", "--by", "cue", "-o", f"{desk}/all.jsonl", "--force"])
     label(desk / "all.jsonl", desk / "weighted.jsonl")
     argv = [f"{desk}/screened", f"{desk}/weighted.jsonl", "--json"]
@@ -114,7 +116,22 @@ def test_a_weighted_sample_gives_wider_bounds(desk: Path, labels: Path, capsys: 
     simple = json.loads(said(["recall", f"{desk}/screened", str(labels), "--json"], capsys)[0])
     assert weighted["sample"]["design"] == "stratified"
     assert weighted["overall"]["pi"]["share"] == pytest.approx(simple["overall"]["pi"]["share"])
-    assert 1 > weighted["bounds"]["delta2"] > simple["bounds"]["delta2"]
+    assert weighted["bounds"] == simple["bounds"] == {"gamma": 40 / 80, "delta2": 20 / 80}
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_a_weighted_sample_costs_little(desk: Path, capsys: pytest.CaptureFixture[str], seed: int) -> None:
+    """Half of the corpus: bounds above the truth, and the weighted one no 40 % above what the same counts allow by
+    themselves (it was twice as wide)."""
+    from taciturn.exact_bounds import upper
+
+    for by in ("simple", "cue"):
+        drawn, done = desk / f"{by}{seed}.jsonl", desk / f"{by}{seed}-done.jsonl"
+        run(["sample", f"{desk}/screened", "-n", "60", "--by", by, "--seed", str(seed), "-o", str(drawn), "--force"])
+        label(drawn, done)
+        found = json.loads(said(["recall", f"{desk}/screened", str(done), "--json"], capsys)[0])
+        alone = upper(found["missed_by_both"], found["labels"])
+        assert 0.25 < found["bounds"]["delta2"] <= (1.4 if by == "cue" else 1) * alone
 
 
 def test_preview_in_a_terminal_and_on_a_page(desk: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -221,10 +238,13 @@ def test_a_certificate_takes_measured_recall(story: Any, tmp_path: Path, capsys:
     shutil.copytree(story.folder / "run", copy)
     phone, name = story.secrets[4], story.secrets[1]
 
-    def measure(by: str, *more: str) -> Path:
-        run(["sample", str(screened), "-n", "60", "--by", by, *more, "-o", f"{tmp_path}/s.jsonl", "--force"])
+    def measure(by: str, n: int) -> Path:
+        run(["sample", str(screened), "-n", str(n), "--by", by, "--seed", "4", "-o", f"{tmp_path}/s.jsonl", "--force"])
+        return recalled(tmp_path / "s.jsonl", by)
+
+    def recalled(sample: Path, name_of_it: str) -> Path:
         made = []
-        for raw in (tmp_path / "s.jsonl").read_text().splitlines():
+        for raw in sample.read_text().splitlines():
             line = json.loads(raw)
             found = [
                 {"start": line["text"].index(s), "end": line["text"].index(s) + len(s), "label": "x"}
@@ -233,21 +253,42 @@ def test_a_certificate_takes_measured_recall(story: Any, tmp_path: Path, capsys:
             ]
             made.append(json.dumps(line | {"spans": found, "label_status": "done"}))
         (tmp_path / "l.jsonl").write_text("\n".join(made) + "\n")
-        said(["recall", str(screened), f"{tmp_path}/l.jsonl", "-o", f"{tmp_path}/{by}.json"], capsys)
-        return tmp_path / f"{by}.json"
+        said(["recall", str(screened), f"{tmp_path}/l.jsonl", "-o", f"{tmp_path}/{name_of_it}.json"], capsys)
+        return tmp_path / f"{name_of_it}.json"
 
-    simple = measure("simple")
+    records = load(screened).counts.read
+    whole = measure("simple", records)
+    out, _ = said(["certify", str(copy), "--recall", str(whole), "--json"], capsys)
+    drawn = next(g for g in json.loads(out)["guarantees"] if g["notion"] == "bayesian-confidentiality")
+    found = json.loads(whole.read_text())
+    evidence = json.loads(out)["evidence"]
+    assert (found["bounds"]["delta2"], drawn["detail"]["delta2"]) == (
+        0.0,
+        0.0,
+    )  # all were looked at and none was missed
+    assert evidence["population"] == evidence["labelled"] == found["labels"]
+    assert drawn["status"] == "conditional"
+    assert f"of at most {found['labels']} in the corpus" in " ".join(each["text"] for each in drawn["assumptions"])
+    assert run(["verify", str(copy / "certificate.json")]) == 0
+    # what verify makes again takes the number of records
+    forged = json.loads((copy / "certificate.json").read_text())
+    forged["evidence"]["population"] = None
+    (tmp_path / "forged.json").write_text(json.dumps(forged))
+    assert run(["verify", str(tmp_path / "forged.json")]) != 0
+
+    simple = measure("simple", records // 2)
     out, _ = said(["certify", str(copy), "--recall", str(simple), "--json"], capsys)
     drawn = next(g for g in json.loads(out)["guarantees"] if g["notion"] == "bayesian-confidentiality")
     found = json.loads(simple.read_text())
     assert drawn["detail"]["gamma"] == pytest.approx(found["bounds"]["gamma"])
     assert drawn["detail"]["delta2"] == pytest.approx(found["bounds"]["delta2"])
     assert json.loads(out)["evidence"]["label_unit"] == "record"
-    assert (drawn["status"], drawn["assumptions"]) == ("none", [])  # twenty records: without a miss still above 10 %
+    assert (drawn["status"], drawn["assumptions"]) == ("none", [])  # ten records: without a miss still above 10 %
+    assert json.loads(out)["evidence"]["population"] == records - records // 2 + found["labels"]
     assert "29 labels without a miss" in drawn["reason"]
     assert run(["verify", str(copy / "certificate.json")]) == 0
 
-    weighted = measure("cue")
+    weighted = measure("cue", records // 2)
     out, _ = said(["certify", str(copy), "--recall", str(weighted), "--json"], capsys)
     drawn = next(g for g in json.loads(out)["guarantees"] if g["notion"] == "bayesian-confidentiality")
     found = json.loads(weighted.read_text())
@@ -261,7 +302,8 @@ def test_a_certificate_takes_measured_recall(story: Any, tmp_path: Path, capsys:
         in said(["certify", str(copy), "--recall", str(weighted), "--confidence", "0.9"], capsys, 2)[1]
     )
 
-    private = measure("simple", "--part", "private")
+    run(["sample", str(screened), "-n", "9", "--part", "private", "-o", f"{tmp_path}/p.jsonl"])
+    private = recalled(tmp_path / "p.jsonl", "private")
     assert "private records only" in said(["certify", str(copy), "--recall", str(private)], capsys, 3)[1]
     for change, says in (
         ({"corpus": "0" * 32}, "another screened corpus"),

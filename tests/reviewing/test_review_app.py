@@ -17,12 +17,15 @@ from starlette.testclient import TestClient
 from taciturn.errors import UsageError
 from taciturn.reviewing.app import application
 from taciturn.reviewing.bound import Reached
+from taciturn.reviewing.context import LONGEST, RECORDS, around
 from taciturn.reviewing.desk import Desk, alone
 from taciturn.reviewing.guard import HEADERS, Guard
-from taciturn.screening import policy
+from taciturn.screening import policy, screen
 from taciturn.screening.corpus.screened import load
 from taciturn.screening.labels import read, write
 from taciturn.screening.measuring.sample import draw
+from taciturn.text.document import Document
+from taciturn.text.readers import Corpus
 
 KINDS = ("name", "phone", "secret", "unsure")
 PORT = 8765
@@ -251,6 +254,15 @@ def test_the_bound_is_that_of_recall(page: Page, capsys: pytest.CaptureFixture[s
         wanted = json.loads(capsys.readouterr().out)
         assert (found["gamma"], found["delta2"]) == (wanted["bounds"]["gamma"], wanted["bounds"]["delta2"])
         assert found["missed_by_both"] == wanted["missed_by_both"]
+    passed = wanted["sample"]["passed_over"]
+    last = max(i for i, line in enumerate(page.desk.lines) if line.label_status != "todo")
+    todo = [i for i, line in enumerate(page.desk.lines[:last]) if line.label_status == "todo"]
+    assert passed == len(todo) > 0  # they count as records that could not be judged, until somebody looks at them
+    assert wanted["labels"] > 4
+    for at in todo:
+        page.post(at, op="status", status="done")
+    assert run(["recall", str(page.folder), str(page.folder / "labels.jsonl"), "--json"]) == 0
+    wanted = json.loads(capsys.readouterr().out)
     assert (wanted["missed_by_pi"], wanted["missed_by_both"], wanted["labels"]) == (3, 2, 4)
     page.post(page.place("line one"), op="status", status="skip")  # nobody knows: the worst is taken
     found = page.get("/bound").json()
@@ -274,3 +286,46 @@ def test_an_error_nobody_foresaw_says_no_text(page: Page, capfd: pytest.CaptureF
     assert "ValueError in broken" in heard
     assert "sesame" not in heard
     assert guard.token not in heard
+
+
+def test_undo_goes_back_change_by_change_and_survives_nothing_else(page: Page) -> None:
+    first, second = page.place("my name is"), page.place("magic word")
+    before = [line.model_copy() for line in page.desk.lines]
+    page.mark(first, "Rhonda")
+    page.post(first, op="status", status="done")
+    page.mark(second, "sesame")
+    assert page.get(f"/records/{first}").json()["state"]["changes"] == 3
+    assert page.post(second, op="undo", changes=2).status_code == 409  # another window has made one since
+    back = page.post(first, op="undo", changes=3).json()  # whatever record is shown, the last change goes
+    assert (back["record"]["at"], back["record"]["spans"]) == (second, [])
+    page.post(second, op="undo", changes=2)
+    assert [line.label_status for line in read(page.folder / "labels.jsonl")].count("done") == 0
+    page.post(second, op="undo", changes=1)
+    assert read(page.folder / "labels.jsonl") == before
+    answer = page.post(second, op="undo", changes=0)
+    assert (answer.status_code, "nothing to undo" in answer.json()["error"]) == (400, True)
+
+
+def test_what_stands_around_a_record_is_of_its_document() -> None:
+    """Against a slow look at every record; long neighbours are cut at the far end."""
+    texts = [f"d{i} " + " ".join(f"sentence {j} of {i} ends." for j in range(i + 1)) for i in range(9)]
+    texts.append("x" * 2000 + ". Then this one. " + "y" * 2000 + ".")
+    made = [Document(f"d{i}", text) for i, text in enumerate(texts)]
+    screened = screen(Corpus.from_documents(made), policy("phone"), policy("conservative"), unit="sentence")
+    records = list(
+        zip(
+            screened.table["id"].to_pylist(),
+            screened.table["document_id"].to_pylist(),
+            screened.texts("original"),
+            strict=True,
+        )
+    )
+    found = around(draw(screened, 999), screened)
+    assert len(found) == len(records)
+    for at, (id, document, _) in enumerate(records):
+        same = [i for i, each in enumerate(records) if each[1] == document]
+        place = same.index(at)
+        want = [records[i][2] for i in same[max(0, place - RECORDS) : place]]
+        rest = [records[i][2] for i in same[place + 1 : place + 1 + RECORDS]]
+        assert list(found[id].before) == [t if len(t) <= LONGEST else "… " + t[-LONGEST:] for t in want]
+        assert list(found[id].after) == [t if len(t) <= LONGEST else t[:LONGEST] + " …" for t in rest]

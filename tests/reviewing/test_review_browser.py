@@ -16,7 +16,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from served import Served, served  # noqa: E402
 
 from browsing import launched, patient  # noqa: E402
+from taciturn.screening import policy, screen  # noqa: E402
 from taciturn.screening.measuring.preview import runs  # noqa: E402
+from taciturn.text.readers import read  # noqa: E402
 
 CHROMIUM = shutil.which("chromium")
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="chromium is not installed: the page is not clicked")
@@ -121,7 +123,7 @@ def test_a_reviewer_labels_by_keyboard_and_mouse(at: tuple[Path, Served], browse
     assert text[span["start"] : span["end"]] == picked.strip()
     assert span["start"] == 0
 
-    page.keyboard.type("zq😀")  # nothing can be typed into the text
+    page.keyboard.type("vq😀")  # nothing can be typed into the text
     assert page.evaluate("document.getElementById('text').textContent") == seen
     select(page, "think")
     page.keyboard.press("d")  # not before the selection was marked, or pointed out
@@ -134,7 +136,10 @@ def test_a_reviewer_labels_by_keyboard_and_mouse(at: tuple[Path, Served], browse
     heard(page, "done")
     page.wait_for_selector("#bound strong")
     assert [line["label_status"] for line in labels(folder)].count("done") == 1
-    assert "of 1 record with a secret" in page.text_content("#bound")
+    passed = [line["label_status"] for line in labels(folder)[:number]].count(
+        "todo"
+    )  # they may each be a missed secret
+    assert f"of {1 + passed} record" in page.text_content("#bound")
     assert labels(folder)[number]["label_status"] == "done"
 
     page.reload()
@@ -168,7 +173,8 @@ def test_hidden_characters_pages_widths_and_schemes(at: tuple[Path, Served], bro
         heard(page, "Marked as unsure")
         [span] = labels(folder)[number]["spans"]
         assert labels(folder)[number]["text"][span["start"] : span["end"]] == "quietly"
-        page.click("summary")
+        for summary in page.locator("summary").all():
+            summary.click()
         assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") == 0
         found = axe.Axe().run(page).response["violations"]
         assert [v["id"] for v in found if v["impact"] in ("serious", "critical")] == []
@@ -181,3 +187,72 @@ def test_hidden_characters_pages_widths_and_schemes(at: tuple[Path, Served], bro
         heard(page, "Mark removed")
         assert labels(folder)[number]["spans"] == []
         context.close()
+
+
+def test_turns_around_guidelines_undo_and_skip(tmp_path: Path, browser: Any) -> None:
+    """A chat of six turns, each a record: what stands around one is read and not marked; keys take back and pass over."""
+    turns = ["hi there \u202e", "my name is Rhonda", "and your number?", "call 980.322.8737", "thank you", "bye now"]
+    (tmp_path / "chat.jsonl").write_text(
+        "".join(
+            json.dumps({"id": who, "text": "\n".join(f"{who} {turn}" for turn in turns)}) + "\n" for who in ("a", "b")
+        )
+    )
+    (tmp_path / "say.txt").write_text("Badges are secrets.\n<b>Plates</b> are none.")
+    corpus = read(str(tmp_path / "chat.jsonl"))
+    screen(corpus, policy("phone"), policy("conservative"), unit="sentence", out=tmp_path / "s")
+    with served(tmp_path / "s", "-n", "12", "--seed", "1", "--guidelines", str(tmp_path / "say.txt")) as review:
+        page = patient(browser.new_page())
+        errors: list[str] = []
+        page.on("pageerror", lambda error: errors.append(str(error)))
+        page.goto(review.url)
+        page.wait_for_selector("#text span")
+        folder = tmp_path / "s"
+
+        number = place(folder, "a and your number?")
+        go(page, number)
+        assert page.locator("#before p").all_text_contents() == ["a hi there \\u202e", "a my name is Rhonda"]
+        assert page.locator("#after p").all_text_contents() == ["a call 980.322.8737", "a thank you", "a bye now"]
+        assert page.locator("#before .esc").count() == 1
+        muted = "getComputedStyle(document.getElementById('before')).color"
+        assert page.evaluate(muted) == page.evaluate("getComputedStyle(document.getElementById('id')).color")
+        page.evaluate("getSelection().selectAllChildren(document.getElementById('before'))")
+        page.focus("#text")
+        page.keyboard.press("Enter")
+        heard(page, "Select a secret first")
+        assert labels(folder)[number]["spans"] == []
+
+        assert not page.evaluate("document.getElementById('guide').open")
+        page.keyboard.press("g")
+        heard(page, "Guidelines shown")
+        assert page.inner_text("#guidelines") == "Badges are secrets.\n<b>Plates</b> are none."
+
+        assert page.is_disabled("#undo")
+        select(page, "number")
+        page.keyboard.press("1")
+        heard(page, "Marked as name")
+        page.keyboard.press("d")
+        heard(page, "done")
+        assert labels(folder)[number]["label_status"] == "done"
+        page.keyboard.press("z")  # of the record before: it is shown again
+        heard(page, "Undone")
+        assert page.text_content("#where").startswith(f"Record {number + 1} ")
+        assert (labels(folder)[number]["label_status"], len(labels(folder)[number]["spans"])) == ("todo", 1)
+        page.keyboard.press("Control+z")
+        page.wait_for_function("() => document.getElementById('undo').disabled")
+        assert labels(folder)[number]["spans"] == []
+
+        page.keyboard.press("s")
+        heard(page, "skipped")
+        assert labels(folder)[number]["label_status"] == "todo"
+        seen = {number}
+        while (
+            here := int(page.text_content("#where").split()[1]) - 1
+        ) != number:  # all the others, then this one again
+            assert here not in seen
+            seen.add(here)
+            before = page.text_content("#where")
+            page.keyboard.press("d")
+            page.wait_for_function("(w) => document.getElementById('where').textContent !== w", arg=before)
+        assert len(seen) == 12
+        assert errors == []
+        page.close()

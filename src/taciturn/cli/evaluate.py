@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
+from taciturn.cli.missed import Misses
 from taciturn.cli.options import SPARED, Json, Spared
 from taciturn.cli.reading import READ, Reading
 
 if TYPE_CHECKING:
+    from taciturn.screening.corpus.gold import Gold
     from taciturn.screening.measuring.evaluate import Score
+    from taciturn.screening.rows import Row
 
 
 def evaluate(
@@ -28,17 +32,21 @@ def evaluate(
         Literal["sentence", "turn", "document"] | None, Parameter(help="what a record is, as for screen")
     ] = None,
     by_label: Annotated[bool, Parameter(help="also recall of each label", negative="")] = False,
+    misses: Misses = None,
     max_bad: Annotated[int, Parameter(help="unreadable items to accept")] = 0,
     reading: Reading = READ,
     json: Json = False,
 ) -> None:
-    """Token and record recall, precision, share redacted and share public of each policy, against annotations in the data.
+    """Token and record recall, precision, share redacted and share public of each policy, against annotations in the data;
+    with -c also the annotated secrets that π and π_c both miss, with skeletons and without.
 
     Example: `taciturn evaluate gold.jsonl -p pii -p spacy:high-entity -c conservative`
     """
     from taciturn.cli.measured import build
+    from taciturn.cli.missed import print_gold, writable, write_misses
     from taciturn.cli.show import as_json, out, table, talk
     from taciturn.errors import DataError, UsageError
+    from taciturn.screening.corpus.gold import missed
     from taciturn.screening.measuring.evaluate import evaluate as run
     from taciturn.screening.measuring.preview import of_corpus
 
@@ -48,12 +56,22 @@ def evaluate(
     public = spared.read()
     if public is not None and wide is None:
         raise UsageError("public values are what π_c leaves unmarked; name it with -c")
-    made = [build(names, policy_file) for names in policy]
-    scores = run(of_corpus(reading.corpus(paths), unit, max_bad), made, wide, public)
+    if misses is not None and wide is None:
+        raise UsageError("--misses are what π and π_c both miss; name π_c with -c")
+    writable(misses)
+    made, lines = [build(names, policy_file) for names in policy], list[dict[str, Any]]()
+
+    def note(name: str, row: Row) -> None:
+        if misses is not None:
+            lines.extend({"policy": name, **each} for each in missed(row))
+
+    scores = run(of_corpus(reading.corpus(paths), unit, max_bad), made, wide, public, note)
     if not scores[0].gold:
         raise DataError(
             f"no annotated span in {scores[0].records} records: nothing to score against; name the field with --spans"
         )
+    if misses is not None:
+        write_misses(misses, lines)
     if json:
         as_json({"policies": [_dict(score) for score in scores], "conservative": conservative})
         return
@@ -68,6 +86,8 @@ def evaluate(
         ]
         out.print(table("token recall by label", ("label", "tokens", *(s.name for s in scores)), rows))
     for score in scores:
+        if score.gold_by_label:
+            print_gold(f"missed by {score.name} and {conservative}", score.gold_by_label)
         if score.failures:
             talk.print(f"note: {score.name}: a detector did not finish on {score.failures:,} records; they are private")
 
@@ -88,4 +108,14 @@ def _dict(score: Score) -> dict[str, Any]:
     from dataclasses import asdict
 
     rates = ("token_recall", "record_recall", "precision", "redacted", "public_share")
-    return asdict(score) | {name: getattr(score, name) for name in rates}
+    return asdict(score) | {name: getattr(score, name) for name in rates} | _missed(score.gold_by_label)
+
+
+def _missed(gold: Sequence[Gold]) -> dict[str, Any]:
+    """By label, and of all; null without π_c."""
+    from taciturn.screening.corpus.gold import together
+
+    return {
+        "gold_by_label": [each.model_dump() for each in gold],
+        "gold_of_all": together(gold).model_dump() if gold else None,
+    }

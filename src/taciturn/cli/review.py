@@ -12,6 +12,7 @@ from taciturn.cli.options import SPARED, Json, Spared, joined
 
 if TYPE_CHECKING:
     from taciturn.reviewing.agreement import Agreement
+    from taciturn.reviewing.context import Around
     from taciturn.reviewing.desk import Desk
     from taciturn.reviewing.labels_file import Names
 
@@ -35,6 +36,9 @@ def review(
     ] = None,
     force: Annotated[bool, Parameter(help="let --merge replace a merged file", negative="")] = False,
     kinds: Annotated[str, Parameter(help="what a secret may be called, comma-separated")] = KINDS,
+    guidelines: Annotated[
+        Path | None, Parameter(help="a text file that says what a secret is, shown beside the records")
+    ] = None,
     bound: Annotated[bool, Parameter(help="show the bound reached while labelling")] = True,
     policy: Pi = (),
     conservative: Conservative = (),
@@ -64,10 +68,12 @@ def review(
     _starlette()
     from taciturn.cli.measured import policies
     from taciturn.reviewing.bound import Reached
+    from taciturn.reviewing.context import around
     from taciturn.reviewing.desk import Desk, alone
     from taciturn.screening.measuring.judge import lookup
 
     corpus, path = load(screened), names.of(reviewer)
+    said = None if guidelines is None else _read(guidelines)
     pi = wide = None
     if corrections or bound:
         wider = "all-private" if corrections else joined(conservative)
@@ -80,8 +86,18 @@ def review(
             lookup(desk.lines, corpus)
         else:
             reached = Reached.over(desk.lines, corpus, pi, wide, confidence)
-        _serve(desk, "corrections" if corrections else "labels", reviewer, reached, port, browser)
+        beside = around(desk.lines, corpus), said
+        _serve(desk, "corrections" if corrections else "labels", reviewer, reached, beside, port, browser)
         _end(desk, screened, reached(desk.lines) if reached else None, corrections, reviewer, json)
+
+
+def _read(guidelines: Path) -> str:
+    from taciturn.errors import DataError
+
+    try:
+        return guidelines.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"{guidelines.name}: cannot be read ({type(error).__name__}); expected text in UTF-8") from None
 
 
 def _starlette() -> None:
@@ -105,8 +121,15 @@ def _kinds(names: str) -> tuple[str, ...]:
 
 
 def _serve(
-    desk: Desk, mode: Literal["labels", "corrections"], reviewer: str | None, reached: Any, port: int, browser: bool
+    desk: Desk,
+    mode: Literal["labels", "corrections"],
+    reviewer: str | None,
+    reached: Any,
+    beside: tuple[dict[str, Around], str | None],
+    port: int,
+    browser: bool,
 ) -> None:
+    """beside: what stands around the records, and the guidelines."""
     from taciturn.cli.show import talk
     from taciturn.reviewing.app import application
     from taciturn.reviewing.server import serve
@@ -117,7 +140,7 @@ def _serve(
         talk.print("this address is the key to the page: give it to nobody; Ctrl-C ends the review")
 
     bound = None if reached is None else lambda: reached(desk.lines)
-    serve(application(desk, mode, reviewer or "", bound), port, browser, ready)
+    serve(application(desk, mode, reviewer or "", bound, *beside), port, browser, ready)
 
 
 def _progress(desk: Desk) -> str:

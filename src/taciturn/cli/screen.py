@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from taciturn.cli.missed import Misses
 from taciturn.cli.options import SPARED, Json, Spared
 from taciturn.cli.reading import READ, Reading
 
@@ -51,6 +52,7 @@ def screen(
     originals: Annotated[bool, Parameter(help="keep untouched text (folder of mode 0700) for sgd and dpsgd")] = True,
     miss_rate: Annotated[float, Parameter(help="experiments: make π miss this share of what it finds")] = 0.0,
     miss_seed: int = 0,
+    misses: Misses = None,
     max_bad: Annotated[int, Parameter(help="unreadable items to accept")] = 0,
     workers: Annotated[int, Parameter(help="processes; the bytes written do not depend on it")] = 1,
     engine: Annotated[Literal["local", "ray"], Parameter(help="who runs the workers")] = "local",
@@ -62,11 +64,14 @@ def screen(
 
     Example: `taciturn screen mail/*.jsonl --text body --user sender -p ssn,email,phone -o screened/`
     """
+    from taciturn.cli.missed import print_gold, writable, write_misses
     from taciturn.cli.show import as_json, out, screening, table, talk
+    from taciturn.screening.measuring.misses import misses_of
     from taciturn.screening.pipeline import screen as run
     from taciturn.screening.policies import policy as build
     from taciturn.screening.policies.registry import split
 
+    writable(misses)
     corpus = reading.corpus(paths)
     both = build(*split(policy), file=policy_file), build(*split(conservative), file=policy_file)
     with screening(output.name) as notify:
@@ -91,6 +96,8 @@ def screen(
             notify=notify,
         )
     counts, manifest = done.counts, done.manifest
+    if misses is not None:
+        write_misses(misses, misses_of(done, corpus, *both, spared.read()))
     if json:
         as_json(manifest.model_dump(mode="json"))
         return
@@ -107,6 +114,8 @@ def screen(
         if source.removed:
             gone = f"kept {source.kept:,} + removed {source.removed:,}"
             out.print(f"documents of {source.name}: {source.read:,} = {gone}", markup=False)
+    if manifest.gold:
+        print_gold("annotated secrets that are missed", manifest.gold)
     for warning in (*manifest.warnings, *manifest.reasons):
         talk.print(f"note: {warning}")
     for condition in manifest.conditions:

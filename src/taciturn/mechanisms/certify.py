@@ -75,7 +75,7 @@ def _certify(
             open_groups=tuple((name, max(k, in_open[name])) for name, k in group_sizes(screened, open_, groups)),
         )
     if labelled is not None:
-        evidence = replace(evidence, label_unit="secret", miss_bounds=None)
+        evidence = replace(evidence, label_unit="secret", population=None, miss_bounds=None)
         evidence = replace(evidence, labelled=labelled, missed_by_pi=missed, missed_by_both=missed_by_both)
     if recall is not None:
         if labelled is not None:

@@ -21,6 +21,8 @@ class _Read(BaseModel):
 
 
 class _Sample(_Read):
+    records: int = Field(ge=1)
+    looked_at: int = Field(ge=1)
     population: Literal["all", "public", "private"]
     design: Literal["simple", "stratified"]
 
@@ -42,7 +44,7 @@ class _Bounds(_Read):
 class Measured(_Read):
     """The part of recall.json that a certificate takes; counts are of records with a secret."""
 
-    format: Literal[1]
+    format: Literal[2]
     corpus: str
     policies: _Policies
     sample: _Sample
@@ -100,6 +102,7 @@ def measured(evidence: Evidence, found: Measured, manifest: Manifest, confidence
         missed_by_pi=found.missed_by_pi,
         missed_by_both=found.missed_by_both,
         label_unit="record",
+        population=None if weighted else found.sample.records - found.sample.looked_at + found.labels,
         miss_bounds=(found.bounds.gamma, found.bounds.delta2) if weighted else None,
         confidence=confidence or found.confidence,
     )

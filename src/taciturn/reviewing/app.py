@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,7 +16,8 @@ from starlette.responses import FileResponse, Response
 from starlette.routing import Route
 
 from taciturn.errors import TaciturnError
-from taciturn.reviewing.desk import Change, Desk, Mark, Stale, revision
+from taciturn.reviewing.context import Around
+from taciturn.reviewing.desk import Change, Desk, Mark, Stale, Undo, revision
 from taciturn.reviewing.offsets import Offsets
 from taciturn.screening.labels import Line
 from taciturn.screening.measuring.preview import runs
@@ -27,8 +28,17 @@ PAGE = Path(__file__).parent / "page"
 _CHANGE: TypeAdapter[Change] = TypeAdapter(Change)
 
 
-def application(desk: Desk, mode: Mode, reviewer: str, bound: Callable[[], dict[str, Any]] | None) -> Starlette:
-    """The page over one labels file. bound: gives the bound reached so far; None if it is not to be shown."""
+def application(
+    desk: Desk,
+    mode: Mode,
+    reviewer: str,
+    bound: Callable[[], dict[str, Any]] | None,
+    context: Mapping[str, Around] | None = None,
+    guidelines: str | None = None,
+) -> Starlette:
+    """The page over one labels file. bound: gives the bound reached so far; None if it is not to be shown. context: what
+    stands around each record, by id. guidelines: what a secret is; the page's own if not given."""
+    context, guidelines = context or {}, guidelines or (PAGE / "guidelines.txt").read_text("utf-8")
 
     def state() -> dict[str, Any]:
         return {
@@ -39,10 +49,15 @@ def application(desk: Desk, mode: Mode, reviewer: str, bound: Callable[[], dict[
             "total": len(desk.lines),
             "counts": desk.counts(),
             "bound": bound is not None,
+            "changes": desk.changes,
         }
 
     def answer(at: int) -> Response:
-        return _json({"record": page_line(desk.lines[at], at, desk.next_todo(at)), "state": state()})
+        return _json({"record": shown(at), "state": state()})
+
+    def shown(at: int) -> dict[str, Any]:
+        line = desk.lines[at]
+        return page_line(line, at, desk.next_todo(at), context.get(line.id, Around()))
 
     def place(request: Request) -> int:
         at: int = request.path_params["at"]
@@ -52,7 +67,8 @@ def application(desk: Desk, mode: Mode, reviewer: str, bound: Callable[[], dict[
 
     async def start(_: Request) -> Response:
         first = desk.next_todo()
-        return _json({"first": 0 if first is None else first, "state": state()})
+        said = [[words, escaped] for words, escaped in runs(guidelines)]
+        return _json({"first": 0 if first is None else first, "guidelines": said, "state": state()})
 
     async def record(request: Request) -> Response:
         return answer(place(request))
@@ -67,13 +83,15 @@ def application(desk: Desk, mode: Mode, reviewer: str, bound: Callable[[], dict[
             first = error.errors(include_input=False, include_url=False, include_context=False)[0]
             raise HTTPException(400, f"the change is not one: {first['type']}") from None
         try:
+            if isinstance(asked, Undo):
+                return answer(await run_in_threadpool(desk.undo, asked.changes))
             start = end = 0
             if isinstance(asked, Mark):
                 offsets = Offsets.of(desk.lines[at].text)
                 start, end = offsets.to_point(asked.start), offsets.to_point(asked.end)
             await run_in_threadpool(desk.change, at, asked, start, end)
         except Stale as error:
-            return _json({"error": str(error), "record": page_line(desk.lines[at], at, desk.next_todo(at))}, 409)
+            return _json({"error": str(error), "record": shown(at), "state": state()}, 409)
         return answer(at)
 
     async def reached(_: Request) -> Response:
@@ -97,7 +115,7 @@ def application(desk: Desk, mode: Mode, reviewer: str, bound: Callable[[], dict[
     )
 
 
-def page_line(line: Line, at: int, todo: int | None) -> dict[str, Any]:
+def page_line(line: Line, at: int, todo: int | None, around: Around) -> dict[str, Any]:
     """A line for the page, offsets in UTF-16 units. runs: [what to show, units it stands for, whether it is an escape]."""
     offsets = Offsets.of(line.text)
     return {
@@ -112,6 +130,8 @@ def page_line(line: Line, at: int, todo: int | None) -> dict[str, Any]:
             for said, escaped in runs(line.text)
         ],
         "redacted": None if line.redacted is None else [(said, escaped) for said, escaped in runs(line.redacted)],
+        "before": [list(runs(text)) for text in around.before],
+        "after": [list(runs(text)) for text in around.after],
         "spans": [
             {"start": offsets.to_units(s.start), "end": offsets.to_units(s.end), "kind": s.label} for s in line.spans
         ],

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taciturn.screening.corpus.screened import ScreenedCorpus
-from taciturn.screening.labels import Line
+from taciturn.screening.labels import Line, counted
 from taciturn.screening.measuring.judge import UNSURE, Judged, judge_records, lookup
 from taciturn.screening.measuring.label_claims import up
 from taciturn.screening.measuring.recall import rates
@@ -40,7 +40,7 @@ class Reached:
     def __call__(self, lines: Sequence[Line]) -> dict[str, Any]:
         """Counts and bounds; ``gamma`` and ``delta2`` are None until a record with a secret was labelled."""
         with self._lock:
-            judged = self._current([line for line in lines if line.label_status != "todo"])
+            judged = self._current(counted(lines))
         if not any(secret.label != UNSURE for record in judged for secret in record.secrets):
             return {"confidence": self.confidence, "records": 0, "gamma": None, "delta2": None}
         found = rates(lines, judged, self.confidence)

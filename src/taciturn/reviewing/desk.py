@@ -51,7 +51,14 @@ class Judge(_Change):
     status: Status
 
 
-Change = Annotated[Mark | Judge, Field(discriminator="op")]
+class Undo(_Change):
+    """Take back the last change. changes: how many were made, as the page shows it. revision: not looked at."""
+
+    op: Literal["undo"]
+    changes: int
+
+
+Change = Annotated[Mark | Judge | Undo, Field(discriminator="op")]
 
 
 class Stale(MismatchError):
@@ -66,6 +73,7 @@ class Desk:
     lines: list[Line] = field(repr=False)
     kinds: tuple[str, ...]
     _seen: tuple[int, int, int] = (0, 0, 0)
+    _before: list[tuple[int, Line]] = field(default_factory=list, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     @classmethod
@@ -87,7 +95,25 @@ class Desk:
         places = ((after + 1 + step) % n for step in range(n))
         return next((at for at in places if self.lines[at].label_status == "todo"), None)
 
-    def change(self, at: int, change: Change, start: int = 0, end: int = 0) -> Line:
+    @property
+    def changes(self) -> int:
+        """How many changes of this review can be taken back."""
+        return len(self._before)
+
+    def undo(self, changes: int) -> int:
+        """Take back the last change and write the file; the number of its record. Raises Stale unless it was change number
+        ``changes``, DataError if there is none, MismatchError if something else wrote the file."""
+        with self._lock:
+            if not self._before:
+                raise DataError("there is nothing to undo: changes of an earlier review stay")
+            if changes != len(self._before):
+                raise Stale("something was changed in another window; it is shown as it is now")
+            at, line = self._before[-1]
+            self._write(at, line)
+            self._before.pop()
+            return at
+
+    def change(self, at: int, change: Mark | Judge, start: int = 0, end: int = 0) -> Line:
         """Apply a change to line ``at`` and write the file. start, end: of a ``Mark``, in code points.
 
         Raises Stale if the page was not up to date, DataError for a selection that marks nothing or a kind that is unknown,
@@ -99,17 +125,21 @@ class Desk:
                 raise Stale("this record was changed in another window; it is shown as it is now")
             made = line.model_copy(update=self._update(line, change, start, end))
             if made != line:
-                if _stamp(self.path) != self._seen:
-                    raise MismatchError(
-                        f"{self.path.name} was changed by something else while it was reviewed; stop taciturn review "
-                        "and start it again: it goes on from the file as it is"
-                    )
-                lines = [*self.lines[:at], made, *self.lines[at + 1 :]]
-                write(self.path, lines)
-                self.lines, self._seen = lines, _stamp(self.path)
+                self._write(at, made)
+                self._before.append((at, line))
             return made
 
-    def _update(self, line: Line, change: Change, start: int, end: int) -> dict[str, object]:
+    def _write(self, at: int, made: Line) -> None:
+        if _stamp(self.path) != self._seen:
+            raise MismatchError(
+                f"{self.path.name} was changed by something else while it was reviewed; stop taciturn review "
+                "and start it again: it goes on from the file as it is"
+            )
+        lines = [*self.lines[:at], made, *self.lines[at + 1 :]]
+        write(self.path, lines)
+        self.lines, self._seen = lines, _stamp(self.path)
+
+    def _update(self, line: Line, change: Mark | Judge, start: int, end: int) -> dict[str, object]:
         if isinstance(change, Judge):
             return {"label_status": change.status}
         if change.kind not in self.kinds:

@@ -1,7 +1,6 @@
-"""Upper bounds of shares from samples: exact ones for a simple random sample, Chernoff's for one drawn by strata.
+"""Upper bounds of shares from samples: exact ones for a simple random sample, a betting test for one drawn by strata.
 
-All are one-sided and hold for every population, not on average over populations. Sampling without replacement makes them
-a little wider than need be (Hoeffding 1963, Theorem 4; Uhlmann 1966 for Clopper and Pearson's).
+All are one-sided and hold for every population, not on average over populations.
 """
 
 from __future__ import annotations
@@ -14,21 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from taciturn.errors import UsageError
+from taciturn.exact_bounds import upper
 
 Array = npt.NDArray[np.float64]
 
-_STEPS = 60  # bisections of an exponent: far below rounding
-
-
-def upper(hits: int, n: int, confidence: float = 0.95) -> float:
-    """Largest share that ``hits`` of ``n`` leave possible (Clopper and Pearson 1934); 1 when n is 0.
-
-    >>> round(upper(0, 200), 4), round(upper(20, 200), 3)
-    (0.0149, 0.142)
-    """
-    from scipy.special import betaincinv  # slow to load, and screening itself needs no bound
-
-    return 1.0 if hits >= n else float(betaincinv(hits + 1, n - hits, confidence))
+_GRID: Array = -np.expm1(-np.exp(np.linspace(math.log(1e-6), math.log(30.0), 40_000)))  # shares that are tested
 
 
 def lower(hits: int, n: int, confidence: float = 0.95) -> float:
@@ -78,69 +67,55 @@ class Stratum:
     hits: int
 
 
-def stratified_upper(strata: Sequence[Stratum], confidence: float = 0.95) -> float:
-    """Largest share of all records with the property that the strata's samples leave possible.
+def ratio_upper(
+    hits: Sequence[Stratum], base: Sequence[Stratum], confidence: float = 0.95, expected: float | None = None
+) -> float:
+    """Largest share of ``hits`` among ``base``, which holds them (both over the same strata), by a test of every share θ.
 
-    The statistic is the weighted estimate t = Σ W_h·hits_h/drawn_h with W_h the stratum's share of the records. For a share
-    θ = Σ W_h·p_h, Chernoff gives P(T ≤ t) ≤ exp(λt)·Π (1 − p_h(1 − e^(−λW_h/drawn_h)))^drawn_h for every λ > 0. The bound
-    is the smallest θ above t at which this is 1 − confidence for the worst division of θ among the strata. Without a hit
-    it is exact: with proportional drawing, the bound of a simple random sample. A stratum nobody looked at may have the
-    property throughout.
+    Under "the hits are at least the share θ of the base" the scores z (1 − θ of a hit, −θ of the rest of the base, 0 of
+    others) have a sum of at least 0 over all records. With bets x_h = x·s_h/c (s_h = size/drawn: what one record stands for)
+    the product of 1 − x_h·z over the sample has a mean of at most exp(−Σ drawn_h·x_h·mean_h(z)) ≤ 1, as 1 − y ≤ e^−y;
+    without replacement it is no larger (Hoeffding 1963, Theorem 4). So it is 1/(1 − confidence) or more with a probability
+    of at most 1 − confidence (Markov; bets as in Waudby-Smith, Ramdas 2024). Where a record stands for more than c, up to
+    infinity in a stratum nobody looked at, the bet is x and what is left of the stratum may be of hits throughout. x and c
+    are fixed before any label is seen: for each θ the best ones if ``expected`` of the sample are of the base. A wrong guess
+    (by default, all of them) widens the bound and does not break it.
+
+    Drawn by size and without a hit it is Clopper and Pearson's of as many of the base, to three digits, if ``expected`` is
+    no more than 1.5 times what was found. It is never above what it would be if all records nobody looked at were hits.
     """
-    total = sum(s.size for s in strata)
-    if not total:
+    drawn = sum(b.drawn for b in base)
+    total, found, lost = sum(b.size for b in base), sum(b.hits for b in base), sum(h.hits for h in hits)
+    if not found:
         return 1.0
-    weight = np.array([s.size / total for s in strata])
-    drawn = np.array([float(s.drawn) for s in strata])
-    seen = drawn > 0
-    unseen = float(weight[~seen].sum())
-    if not seen.any() or confidence >= 1:
-        return 1.0
-    weight, drawn = weight[seen], drawn[seen]
-    hits = np.array([float(s.hits) for s in strata])[seen]
-    each = weight / drawn  # what one record stands for
-    estimate = float((each * hits).sum())
-    log_alpha = math.log1p(-confidence)
-    share = float(weight.sum())
+    unseen = total - drawn
+    certain = (lost + unseen) / (found + unseen)
+    if certain == 0.0 or not 0 < confidence < 1:
+        return certain
+    log_alpha = -math.log1p(-confidence)
 
-    def bound(log_scale: float) -> float:
-        rate = math.exp(log_scale) * float(drawn.sum())
-        curve = -np.expm1(-rate * each)
+    def left(c: float) -> float:
+        return sum(max(0.0, b.size / c - b.drawn) for b in base)
 
-        def worst(price: float) -> Array:
-            """The division that the Lagrange multiplier ``price`` stands for; the log-probability is concave in it."""
-            return np.asarray(np.clip((1 - curve / (price * each)) / curve, 0.0, 1.0))
-
-        def log_probability(p: Array) -> float:
+    c = min((b.size / b.drawn for b in base if b.drawn), key=lambda c: c * (log_alpha + left(c)))
+    theta = _GRID
+    smaller = _expected_share(theta, float(expected or drawn), log_alpha)
+    bet = (1 - smaller / theta) / (1 - theta)
+    log, wanted = np.zeros_like(theta), log_alpha + bet * (1 - theta) * left(c)
+    for h, b in zip(hits, base, strict=True):
+        x = bet * min(1.0, b.size / b.drawn / c) if b.drawn else bet
+        if h.hits:
             with np.errstate(divide="ignore"):
-                return rate * estimate + float((drawn * np.log1p(-np.minimum(p * curve, 1.0))).sum())
-
-        low, high = float((curve / each).min()), float((curve / each / np.maximum(1 - curve, 1e-300)).max())
-        if log_probability(np.ones_like(each)) > log_alpha:
-            return share
-        for _ in range(_STEPS):
-            middle = math.sqrt(low * high)
-            low, high = (middle, high) if log_probability(worst(middle)) > log_alpha else (low, middle)
-        return float((weight * worst(high)).sum())
-
-    from scipy.optimize import minimize_scalar
-
-    best = minimize_scalar(bound, bounds=(-8.0, 4.0), method="bounded", options={"xatol": 1e-3})
-    return min(1.0, unseen + min(float(best.fun), bound(4.0), share))
+                log += h.hits * np.log(np.maximum(1 - x * (1 - theta), 0.0))
+        log += (b.hits - h.hits) * np.log1p(x * theta)
+    kept = np.flatnonzero(log < wanted)  # what is possible; a share between two of the grid is at least the lower one
+    if not len(kept):
+        return min(certain, float(theta[0]))
+    return min(certain, float(theta[kept[-1] + 1]) if kept[-1] + 1 < len(theta) else 1.0)
 
 
-def stratified_lower(strata: Sequence[Stratum], confidence: float = 0.95) -> float:
-    """Smallest share of all records with the property that the strata's samples leave possible."""
-    return 1.0 - stratified_upper([Stratum(s.size, s.drawn, s.drawn - s.hits) for s in strata], confidence)
-
-
-def ratio_upper(hits: Sequence[Stratum], base: Sequence[Stratum], confidence: float = 0.95) -> float:
-    """Largest share of ``hits`` among ``base``, which holds them (both over the same strata).
-
-    hits / base grows with the hits and falls with the rest of the base: an upper bound of the one and a lower bound of the
-    other, each failing for half of 1 − confidence.
-    """
-    half = 1 - (1 - confidence) / 2
-    rest = [Stratum(b.size, b.drawn, b.hits - h.hits) for h, b in zip(hits, base, strict=True)]
-    most, least = stratified_upper(hits, half), stratified_lower(rest, half)
-    return most / (most + least)
+def _expected_share(theta: Array, n: float, log: float) -> Array:
+    """Of ``n`` with the share θ of hits, the share so small that Chernoff's bound of it is about e^−log; whole hits."""
+    mean = n * theta
+    middle = mean - np.sqrt(2 * mean * (1 - theta) * log) + log / 3 * (1 - 2 * theta)
+    return np.minimum(np.maximum(np.floor(middle), 0.0) / n, theta)

@@ -84,6 +84,17 @@ def digest(text: str) -> str:
     return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
+def counted(lines: Sequence[Line]) -> list[Line]:
+    """The lines that a bound is of: those somebody looked at, and those above one of them that are still to do, as ones that
+    could not be judged. What is passed over may be passed over for what it says; lines below the last one are not yet drawn.
+    """
+    last = max((i for i, line in enumerate(lines) if line.label_status != "todo"), default=-1)
+    return [
+        line.model_copy(update={"label_status": "skip"}) if line.label_status == "todo" else line
+        for line in lines[: last + 1]
+    ]
+
+
 def write(path: Path, lines: Iterable[Line]) -> None:
     """Write a labels file, mode 0600."""
     path.parent.mkdir(parents=True, exist_ok=True)

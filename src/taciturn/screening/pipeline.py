@@ -18,6 +18,7 @@ from taciturn.screening.bridges import Bridge
 from taciturn.screening.cleaning.clean import MOST, Clean, Cleaned, check, left_out
 from taciturn.screening.corpus.describe import describe
 from taciturn.screening.corpus.document_ids import Seen, renamed, repeated_place
+from taciturn.screening.corpus.gold import by_label
 from taciturn.screening.corpus.manifest import Counts, Input, Manifest
 from taciturn.screening.corpus.options import Options, Order, content_key
 from taciturn.screening.corpus.piece import NAMED, Done, Job
@@ -121,7 +122,8 @@ def screen(
     def manifest(cleaned: Cleaned, done: Sequence[Done], duplicates: int, moved: int) -> Manifest:
         counts = _counts(done, duplicates, moved if order == "as-published" else 0)
         labels = any(d.labels for d in done)
-        return describe(options, pi, wide, inputs, counts, key, labels, cleaned.sources)
+        gold = by_label(sum((d.gold for d in done), Counter[str]()))
+        return describe(options, pi, wide, inputs, counts, key, labels, cleaned.sources, gold)
 
     watch = _Watch(corpus, pieces, max_bad, notify)
     if out is None:

@@ -24,7 +24,8 @@ class Outcome:
     """What became of a labelled span ``body[start:end]``.
 
     missed_by_pi: not detected, in the sense of ``survives``. missed_by_both: no finite ε covers it, as its record is public
-    or has another skeleton than its neighbour; it then counts as missed by π too.
+    or, with skeletons, has another one than its neighbour; it then counts as missed by π too. public: its record is.
+    changes: its record has another skeleton than its neighbour, whether skeletons are kept or not.
     """
 
     start: int
@@ -32,6 +33,8 @@ class Outcome:
     label: str
     missed_by_pi: bool
     missed_by_both: bool
+    public: bool = False
+    changes: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,7 @@ class Local:
     pi: Finder
     conservative: Finder
     both: Finder | None
+    joined: Finder
     bridge: Bridge = "particles"
 
     @classmethod
@@ -76,7 +80,8 @@ class Local:
         same = pi.identity == conservative.identity and type(pi) is type(conservative)
         first = Cached(pi)
         second = first if same else Cached(conservative)
-        return cls(first, second, Joined.of(first, second) if skeletons else None, bridge)
+        joined = Joined.of(first, second)
+        return cls(first, second, joined if skeletons else None, joined, bridge)
 
     def rows(self, records: Sequence[Record]) -> list[Row]:
         """One row a record, in order."""
@@ -177,9 +182,8 @@ class Local:
 
     def _skeleton(self, texts: Sequence[str]) -> list[tuple[str | None, bool]]:
         """(skeleton, refused by the check) of each text."""
-        assert self.both is not None
-        masked = redact(texts, self.both, BRIDGED)
-        return self._kept(masked, has_one_skeleton(texts, masked, self.both, self.bridge))
+        masked = redact(texts, self.joined, BRIDGED)
+        return self._kept(masked, has_one_skeleton(texts, masked, self.joined, self.bridge))
 
     def _kept(self, masked: Sequence[Masked], one: Sequence[bool]) -> list[tuple[str | None, bool]]:
         """(skeleton, refused): sk(s), if every masking of marked words has the same (guarantees.md §3.1). Refused is also
@@ -203,11 +207,12 @@ class Local:
         kept = iter(self._same_skeleton(records, bodies, gold))
         outcomes = []
         for part_, labelled, found in zip(parts, spans, detected, strict=True):
-            lost = [not same or part_ == "public" for same in (next(kept) for _ in found)]
+            public, changes = part_ == "public", [not next(kept) for _ in found]
+            lost = [public or (change and self.both is not None) for change in changes]
             outcomes.append(
                 tuple(
-                    Outcome(*span, missed_by_pi=gone or not hit, missed_by_both=gone)
-                    for span, gone, hit in zip(labelled, lost, found, strict=True)
+                    Outcome(*span, missed_by_pi=gone or not hit, missed_by_both=gone, public=public, changes=change)
+                    for span, gone, change, hit in zip(labelled, lost, changes, found, strict=True)
                 )
             )
         return outcomes
@@ -216,8 +221,6 @@ class Local:
         self, records: Sequence[Record], bodies: Sequence[str], gold: Sequence[Sequence[Interval]]
     ) -> list[bool]:
         """For each labelled span, in order: do s(x) and s(<MASK>) give the same skeleton, or neither one?"""
-        if self.both is None:
-            return [True for spans in gold for _ in spans]
         answers: list[bool] = []
         for pairs in pieces(neighbours(b, x) for b, spans in zip(bodies, gold, strict=True) for x in spans):
             sides = list(dict.fromkeys(side for pair in pairs for side in pair))

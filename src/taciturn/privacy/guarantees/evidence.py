@@ -36,6 +36,8 @@ class Evidence:
     labelled, missed_by_pi, missed_by_both: gold secrets, those π misses (including spans whose detection does not
         survive its own masking), and those neither policy marks. ``None``: nobody labelled any.
     label_unit: what the three count; "record": records that hold a secret, missed if one of their secrets is.
+    population: the most records with a secret that the corpus can have, of which the labelled ones are a sample without
+        replacement: all records less those looked at that hold none. None where nobody knows.
     miss_bounds: upper bounds of γ and δ₂ where the counts alone do not give them (a stratified sample).
     confidence: of each one-sided bound drawn from the labels.
     groups: (name, k): k records still hold secrets of the named group after redaction. Names are printed; never
@@ -73,6 +75,7 @@ class Evidence:
     missed_by_pi: int | None = None
     missed_by_both: int | None = None
     label_unit: LabelUnit = "secret"
+    population: int | None = None
     miss_bounds: tuple[float, float] | None = None
     confidence: float = 0.95
     groups: tuple[tuple[str, int], ...] = ()
@@ -113,6 +116,10 @@ class Evidence:
             raise UsageError(f"evidence: expected 0 ≤ missed_by_both ≤ missed_by_pi ≤ labelled, found {missed}")
         if self.label_unit not in ("secret", "record"):
             raise UsageError(f"evidence: label_unit {self.label_unit!r} is unknown")
+        if self.population is not None and not (self.label_unit == "record" and self.population >= self.labelled > 0):
+            raise UsageError(
+                f"evidence: population counts labelled records and more, found {self.labelled} of {self.population}"
+            )
         if self.miss_bounds is not None:
             gamma, delta2 = self.miss_bounds
             if not (self.labels and 0 <= delta2 <= 1 and 0 <= gamma <= 1):
@@ -141,6 +148,7 @@ class Evidence:
         for each in fields(self):
             limits.check_plain(f"evidence: {each.name}", getattr(self, each.name))
         limits.whole("evidence: labelled", self.labelled, limits.COUNT)
+        limits.whole("evidence: population", self.population or 0, limits.COUNT)
         limits.whole("evidence: public_values", self.public_values, limits.COUNT)
         limits.few("evidence: public_kinds", self.public_kinds, len(PUBLIC_KINDS))
         limits.whole("evidence: spans_not_stable", self.spans_not_stable, limits.COUNT)

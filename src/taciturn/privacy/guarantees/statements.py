@@ -222,7 +222,8 @@ def sampled(evidence: Evidence) -> str:
     what = "labelled secrets"
     if evidence.label_unit == "record":
         what = "labelled records with a secret (missed if one of their secrets is)"
-    return f"the {evidence.labelled} {what}{', weighted by stratum,' * (evidence.miss_bounds is not None)}"
+    among = "" if evidence.population is None else f", of at most {evidence.population} in the corpus,"
+    return f"the {evidence.labelled} {what}{', weighted by stratum,' * (evidence.miss_bounds is not None)}{among}"
 
 
 def record_privacy(counts: Counts, evidence: Evidence, unit: str) -> Iterator[Guarantee]:
@@ -286,8 +287,8 @@ def miss_rates(evidence: Evidence) -> dict[str, float]:
     if evidence.miss_bounds is not None:
         return {"gamma": evidence.miss_bounds[0], "delta2": evidence.miss_bounds[1]}
     return {
-        "gamma": recall_bound(evidence.missed_by_pi, evidence.labelled, evidence.confidence),
-        "delta2": recall_bound(evidence.missed_by_both, evidence.labelled, evidence.confidence),
+        "gamma": recall_bound(evidence.missed_by_pi, evidence.labelled, evidence.confidence, evidence.population),
+        "delta2": recall_bound(evidence.missed_by_both, evidence.labelled, evidence.confidence, evidence.population),
     }
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from taciturn.errors import UsageError
+from taciturn.exact_bounds import finite_upper, upper
 from taciturn.privacy.accounting.accountant import Profile
 
 
@@ -23,20 +24,21 @@ def _probability(name: str, value: float, *, closed: bool = True) -> float:
 # Recall from labels
 
 
-def recall_bound(misses: int, labelled: int, confidence: float = 0.95) -> float:
-    """Upper Clopper–Pearson bound of a miss rate: ``misses`` of ``labelled`` secrets, one-sided.
+def recall_bound(misses: int, labelled: int, confidence: float = 0.95, population: int | None = None) -> float:
+    """Upper bound of a miss rate: ``misses`` of ``labelled`` secrets, one-sided; Clopper and Pearson's, or, where they are
+    drawn without replacement from ``population`` or fewer, the hypergeometric one (guarantees.md §3.3).
 
     The bound is wrong for at most a share 1 − ``confidence`` of random label samples. No labels: 1.
 
-    >>> round(recall_bound(20, 200), 3), round(recall_bound(0, 200), 4)
-    (0.142, 0.0149)
+    >>> round(recall_bound(20, 200), 3), round(recall_bound(0, 200), 4), recall_bound(0, 60, population=60)
+    (0.142, 0.0149, 0.0)
     """
-    from scipy.special import betaincinv
-
     _probability("confidence", confidence, closed=False)
     if not 0 <= misses <= labelled:
         raise UsageError(f"misses: expected between 0 and {labelled} labelled secrets, found {misses}")
-    return 1.0 if misses == labelled else float(betaincinv(misses + 1, labelled - misses, confidence))
+    if population is None:
+        return upper(misses, labelled, confidence)
+    return finite_upper(misses, labelled, population, confidence)
 
 
 def labels_needed(miss_rate: float, misses: int = 0, confidence: float = 0.95) -> int:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from taciturn.auditing.lower_bounds.two_sided import clopper_pearson
 from taciturn.errors import DataError
+from taciturn.privacy.guarantees.statements import miss_rates
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.sections.costs import evidence_of
 
@@ -27,13 +27,14 @@ def tables(labelled: Sequence[tuple[str, RunView]], files: Sequence[Json] = ()) 
         if evidence is None or not evidence.labels:
             continue
         counts = (evidence.labelled, evidence.missed_by_pi, evidence.missed_by_both)
+        rates, weighted = miss_rates(evidence), evidence.miss_bounds is not None
         table: dict[str, Any] = {
             "unit": evidence.label_unit,
             "confidence": evidence.confidence,
-            "stratified": evidence.miss_bounds is not None,
+            "stratified": weighted,
             "rows": [
-                _row("all", "the policy", counts[0], counts[1] or 0, evidence.confidence, evidence.miss_bounds, 0),
-                _row("all", "both policies", counts[0], counts[2] or 0, evidence.confidence, evidence.miss_bounds, 1),
+                _row("the policy", counts[0], counts[1] or 0, rates["gamma"], weighted),
+                _row("both policies", counts[0], counts[2] or 0, rates["delta2"], weighted),
             ],
         }
         for file in files:
@@ -58,14 +59,10 @@ def read_recall(path: Path) -> dict[str, Any]:
     return found
 
 
-def _row(
-    kind: str, by: str, n: int, missed: int, confidence: float, bounds: tuple[float, float] | None, which: int
-) -> dict[str, Any]:
-    """Recall is 1 − miss rate; its lower bound is one-sided at ``confidence``."""
-    _, high = clopper_pearson(missed, n, 2 * (1 - confidence))
-    high = high if bounds is None else bounds[which]
-    recall = None if bounds is not None or not n else 1 - missed / n
-    return {"kind": kind, "by": by, "labelled": n, "missed": missed, "recall": recall, "at_least": 1 - high}
+def _row(by: str, n: int, missed: int, bound: float, weighted: bool) -> dict[str, Any]:
+    """Recall is 1 − miss rate, and bounded where that is. A plain share of a stratified sample is no estimate."""
+    recall = None if weighted or not n else 1 - missed / n
+    return {"kind": "all", "by": by, "labelled": n, "missed": missed, "recall": recall, "at_least": 1 - bound}
 
 
 def _kinds(kinds: Json) -> Iterator[dict[str, Any]]:

@@ -13,6 +13,7 @@ let leaves = [];    // elements that hold the text, in order
 let picked = null;  // last selection in the text: a tap on a button takes the focus, and with it the selection
 let waiting = Promise.resolve();
 let moving = false; // to another record: until it is shown, no key may judge it
+let skipped = new Set(); // records left for later: whoever asks for the next gets the others first
 let warned = "";    // the selection that was pointed out as not marked
 
 async function ask(path, change) {
@@ -114,6 +115,16 @@ function showText() {
   box.replaceChildren(...pieces);
 }
 
+function words(runs) {
+  return runs.map(([said, escaped]) => (escaped ? element("i", { class: "esc" }, said) : said));
+}
+
+// To be read, not marked: it is another record, or none.
+function showAround(section, texts) {
+  section.hidden = texts.length === 0;
+  section.replaceChildren(...texts.map((runs) => element("p", { dir: "auto" }, ...words(runs))));
+}
+
 function showMarks() {
   $("none").hidden = record.spans.length > 0;
   $("marks").replaceChildren(...record.spans.map((span) => {
@@ -157,9 +168,11 @@ function show(caret) {
   $("status").textContent = SAID[record.status];
   $("status").className = `badge ${record.status}`;
   $("id").textContent = record.id;
+  showAround($("before"), record.before);
+  showAround($("after"), record.after);
+  $("undo").disabled = state.changes === 0;
   $("redacted").hidden = record.redacted === null;
-  $("masked").replaceChildren(...(record.redacted || []).map(([said, escaped]) =>
-    escaped ? element("i", { class: "esc" }, said) : said));
+  $("masked").replaceChildren(...words(record.redacted || []));
   $("previous").disabled = record.at === 0;
   $("next").disabled = record.at === state.total - 1;
   $("done").textContent = record.status === "done" ? "Done, go on" : "Done";
@@ -292,6 +305,37 @@ function judge(status) {
   });
 }
 
+function undo() {
+  if (!state.changes) return tell("Nothing to undo.");
+  move(async () => {
+    const here = record.at;
+    await ask(`/records/${here}`, { revision: record.revision, op: "undo", changes: state.changes });
+    if (record.at === here) show(); else { picked = null; show(0); }
+    box.focus({ preventScroll: true });
+    showBound();
+    tell(`Undone: record ${record.at + 1} is ${SAID[record.status]}.`);
+  });
+}
+
+// A record that is skipped stays to do, so that it counts as unsure until somebody comes back to it.
+function skip() {
+  if (record.status !== "todo") return tell("This record is judged; r puts it back to do.");
+  const number = record.at + 1;
+  skipped.add(record.at);
+  move(async () => {
+    for (let next = record.next_todo, looked = 0; next !== null && looked < state.total; next = record.next_todo, looked++) {
+      if (next === number - 1) break;
+      await ask(`/records/${next}`);
+      if (!skipped.has(next)) break;
+    }
+    if (skipped.has(record.at)) skipped = new Set(); // all of the rest were skipped: now they come back
+    await open(record.at === number - 1 && record.next_todo !== null ? record.next_todo : record.at);
+    tell(`Record ${number} skipped: it stays to do.`);
+  });
+}
+
+function guide() { $("guide").open = !$("guide").open; tell($("guide").open ? "Guidelines shown." : "Guidelines closed."); }
+
 async function open(at) {
   await ask(`/records/${at}`);
   picked = null;
@@ -309,11 +353,17 @@ function go(at) {
 const KEYS = {
   n: () => go(record.at + 1), p: () => go(record.at - 1), t: () => go(record.next_todo),
   d: () => judge("done"), u: () => judge("skip"), r: () => judge("todo"),
+  s: skip, z: undo, g: guide,
   x: unmark, Delete: unmark, Backspace: unmark, Enter: mark,
 };
 
 // Keys of one letter work only while the text has the focus, so that they cannot meet those of a screen reader or a form.
 box.addEventListener("keydown", (event) => {
+  if ((event.ctrlKey || event.metaKey) && !event.altKey && !event.shiftKey && event.key === "z" && record) {
+    event.preventDefault();
+    if (!moving && !event.repeat) undo();
+    return;
+  }
   if (event.ctrlKey || event.metaKey || event.altKey || event.isComposing || !record) return;
   const number = /^[1-9]$/.test(event.key) ? Number(event.key) - 1 : -1;
   const act = KEYS[event.key] || (number >= 0 && number < state.kinds.length && (() => choose(state.kinds[number])));
@@ -326,6 +376,8 @@ box.addEventListener("keydown", (event) => {
 $("previous").addEventListener("click", () => go(record.at - 1));
 $("next").addEventListener("click", () => go(record.at + 1));
 $("remove").addEventListener("click", () => { unmark(); });
+$("undo").addEventListener("click", () => undo());
+$("skip").addEventListener("click", () => skip());
 $("unsure").addEventListener("click", () => judge("skip"));
 $("done").addEventListener("click", () => judge("done"));
 
@@ -338,7 +390,8 @@ function asked(otherwise) {
 window.addEventListener("hashchange", () => { if (record && asked(record.at) !== record.at) go(asked(record.at)); });
 
 enqueue(async () => {
-  const { first } = await ask("/state");
+  const { first, guidelines } = await ask("/state");
+  $("guidelines").replaceChildren(...words(guidelines));
   await open(asked(first));
   showBound();
 });

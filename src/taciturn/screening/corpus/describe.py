@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import metadata
 
 from taciturn.screening.cleaning.clean import Source
+from taciturn.screening.corpus.gold import Gold
 from taciturn.screening.corpus.manifest import (
     CleanedSource,
     Counts,
@@ -29,6 +30,7 @@ def describe(
     key: str,
     labels: bool,
     sources: tuple[Source, ...] = (),
+    gold: tuple[Gold, ...] = (),
 ) -> Manifest:
     public = None
     if isinstance(conservative, Sparing):
@@ -60,6 +62,7 @@ def describe(
         clean=options.clean,
         cleaned=tuple(CleanedSource(name=s.name, read=s.read, kept=s.kept, removed=s.removed) for s in sources),
         counts=counts,
+        gold=gold,
         warnings=tuple(_warnings(counts)),
         conditions=tuple(_conditions(options, policies, public, counts, labels)),
         guarantee_ok=not reasons,

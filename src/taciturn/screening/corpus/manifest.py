@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError
 from taciturn.screening.bridges import Bridge
+from taciturn.screening.corpus.gold import Gold
 from taciturn.screening.policies.public import said_kinds
 from taciturn.screening.policies.public_kinds import Kind
 
@@ -128,8 +129,8 @@ class Manifest(_Frozen):
     depends on the private text: it stays in this folder, and must be blinded before it is published. guarantee_ok: whether
     the preprocessing is the one the proofs need; reasons: why not. conditions: what the proofs assume of the policies.
     bridge: what skeletons mask between and beside marks. public: what π_c leaves unmarked because it is public anyway.
-    labels: whether records carry labels, which nothing redacts. clean: how documents were left out before screening, and
-    cleaned, from which sources.
+    labels: whether records carry labels, which nothing redacts. gold: what became of labelled secrets, by label. clean: how
+    documents were left out before screening, and cleaned, from which sources.
     """
 
     format: int = FORMAT
@@ -150,6 +151,7 @@ class Manifest(_Frozen):
     clean: str = "none"
     cleaned: tuple[CleanedSource, ...] = ()
     counts: Counts
+    gold: tuple[Gold, ...] = ()
     shards: tuple[Shard, ...] = ()
     warnings: tuple[str, ...] = ()
     conditions: tuple[str, ...] = ()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from taciturn.screening.bridges import Bridge
+from taciturn.screening.corpus.gold import count_gold
 from taciturn.screening.corpus.sink import Sink
 from taciturn.screening.dedup import Digests
 from taciturn.screening.policies.base import Finder
@@ -75,6 +76,7 @@ class Job:
             if entry is not None:
                 sink.note(entry)
         done.counts.update(tally)
+        done.gold.update(count_gold(rows))
         done.rows += len(rows)
         done.labels = done.labels or any(row.record.label is not None for row in rows)
 
@@ -117,12 +119,13 @@ class Job:
 
 @dataclass(slots=True)
 class Done:
-    """What a piece came to. bad: the first few items that could not be read."""
+    """What a piece came to. gold: see corpus/gold.py. bad: the first few items that could not be read."""
 
     number: int
     rows: int = 0
     labels: bool = False
     counts: Counter[str] = field(default_factory=Counter)
+    gold: Counter[str] = field(default_factory=Counter)
     reading: Tally = field(default_factory=Tally)
     bad: list[Quarantined] = field(default_factory=list)
 
@@ -133,6 +136,7 @@ class Done:
             "rows": self.rows,
             "labels": self.labels,
             "counts": dict(self.counts),
+            "gold": dict(self.gold),
             "reading": [reading.documents, reading.quarantined, reading.lacking, sorted(reading.shared or ())],
             "bad": [[bad.source, bad.location, bad.reason] for bad in self.bad],
         }
@@ -142,7 +146,8 @@ class Done:
         documents, quarantined, lacking, shared = data["reading"]
         reading = Tally(documents, quarantined, dict(lacking), frozenset(shared) if lacking else None)
         bad = [Quarantined(*item) for item in data["bad"]]
-        return cls(data["number"], data["rows"], data["labels"], Counter(data["counts"]), reading, bad)
+        counts, gold = Counter(data["counts"]), Counter(data["gold"])
+        return cls(data["number"], data["rows"], data["labels"], counts, gold, reading, bad)
 
 
 def id_digest(name: str, key: bytes) -> bytes:

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 
+from taciturn.screening.corpus.gold import Gold, by_label, count_gold
 from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.derived import Cached
 from taciturn.screening.policies.public import Public
+from taciturn.screening.rows import Local, Row
 from taciturn.screening.sparing import Sparing
 from taciturn.text.document import MASK, Record
 from taciturn.text.spans import Detection, merge
@@ -47,7 +49,8 @@ class Score:
     tokens: of all records; marked: those the policy touches; gold: those an annotation touches; gold_found: of those, wholly
     covered by marks; gold_marked: touched by both. records_gold: records with an annotation; records_clean: of those, no
     letter or digit of an annotation is left; records_exposed: of those, public although annotated.
-    failures: records on which a detector did not finish (they are private).
+    failures: records on which a detector did not finish (they are private). gold_by_label: what screening with π_c would
+    make of each label, with skeletons and without; empty without π_c.
     """
 
     name: str
@@ -63,6 +66,7 @@ class Score:
     records_exposed: int
     failures: int
     labels: Mapping[str, Label] = field(default_factory=dict)
+    gold_by_label: tuple[Gold, ...] = ()
 
     @property
     def token_recall(self) -> float:
@@ -95,24 +99,30 @@ def evaluate(
     policies: Sequence[Policy],
     conservative: Policy | None = None,
     public: Public | None = None,
+    missed: Callable[[str, Row], None] = lambda *_: None,
 ) -> list[Score]:
     """One score a policy. conservative: what it marks (π_c), but for what is ``public``, makes a record private as well;
-    redaction stays π's."""
-    tallies = [(Counter[str](), Counter[tuple[str, str]]()) for _ in policies]
-    for batch in _batches(records):
+    redaction stays π's. missed: told of every record with annotations as screening would have it, with the policy's name."""
+    tallies = [(Counter[str](), Counter[tuple[str, str]](), Counter[str]()) for _ in policies]
+    for batch in batches(records):
         bodies = [record.body for record in batch]
         shared = None if conservative is None else Cached(conservative)
-        for policy, (counts, labels) in zip(policies, tallies, strict=True):
+        for policy, (counts, labels, gold) in zip(policies, tallies, strict=True):
             wide = [Detection()] * len(batch)
             if conservative is not None and shared is not None:
                 chosen = Sparing.of(policy, conservative, public)
                 wide = (chosen.over(policy, shared) if isinstance(chosen, Sparing) else shared).find(bodies)
+                rows = Local.of(policy, chosen).rows([record for record in batch if record.gold])
+                gold.update(count_gold(rows))
+                for row in rows:
+                    missed(policy.name, row)
             for record, detection, also in zip(batch, policy.find(bodies), wide, strict=True):
                 _add(record, detection, also, counts, labels)
-    return [_score(p.name, counts, labels) for p, (counts, labels) in zip(policies, tallies, strict=True)]
+    return [_score(p.name, *tally) for p, tally in zip(policies, tallies, strict=True)]
 
 
-def _batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+def batches(records: Iterable[Record]) -> Iterator[list[Record]]:
+    """In lists of a few hundred, or a megabyte of text."""
     rest = iter(records)
     while batch := list(islice(rest, 1)):
         size = len(batch[0].text)
@@ -180,8 +190,8 @@ def _covered(text: str, marks: bytearray, start: int, end: int) -> bool:
     return at < 0
 
 
-def _score(name: str, counts: Counter[str], labels: Counter[tuple[str, str]]) -> Score:
-    numbers = {f: counts[f] for f in Score.__dataclass_fields__ if f not in ("name", "labels")}
+def _score(name: str, counts: Counter[str], labels: Counter[tuple[str, str]], gold: Counter[str]) -> Score:
+    numbers = {f: counts[f] for f in Score.__dataclass_fields__ if f not in ("name", "labels", "gold_by_label")}
     seen = sorted({label for label, _ in labels}, key=lambda label: (-labels[label, "tokens"], label))
     per_label = {label: Label(**{f: labels[label, f] for f in Label.__dataclass_fields__}) for label in seen}
-    return Score(name, **numbers, labels=per_label)
+    return Score(name, **numbers, labels=per_label, gold_by_label=by_label(gold))

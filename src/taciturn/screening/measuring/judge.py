@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from taciturn.errors import DataError, MismatchError
 from taciturn.screening.corpus.screened import ScreenedCorpus
-from taciturn.screening.labels import Line
+from taciturn.screening.labels import Line, counted
 from taciturn.screening.measuring.evaluate import TOKEN
 from taciturn.screening.measuring.sample import Known, read_population
 from taciturn.screening.policies.base import Finder, Named, Policy
@@ -48,13 +48,13 @@ def judge_records(
     conservative: Named,
     records: Mapping[str, Known] | None = None,
 ) -> list[Judged]:
-    """What the policies make of each record that was looked at (lines that are "todo" are left out).
+    """What the policies make of each record that was looked at (``labels.counted``).
 
-    A record that the person could not judge ("skip") is taken for the worst it may be, since leaving it out would bias the
-    sample by what it says: one "unsure" secret, missed if the whole text or any word of it would be. records: of all these
-    lines, if ``lookup`` has found them before. Raises MismatchError if a record is not in ``screened``, has another text
-    there, or, under the policies it was screened with, comes out otherwise than it did; DataError for lines that were made
-    to correct π, on which it cannot fail.
+    A record that the person could not judge ("skip"), or passed over, is taken for the worst it may be, since leaving it out
+    would bias the sample by what it says: one "unsure" secret, missed if the whole text or any word of it would be. records:
+    of all these lines, if ``lookup`` has found them before. Raises MismatchError if a record is not in ``screened``, has
+    another text there, or, under the policies it was screened with, comes out otherwise than it did; DataError for lines
+    that were made to correct π, on which it cannot fail.
     """
     lines = list(lines)
     if any(line.salt is not None for line in lines):
@@ -62,7 +62,7 @@ def judge_records(
             "these lines were exported for corrections: what a person corrected says nothing of the rest; "
             "draw and label a fresh sample with: taciturn sample"
         )
-    done = [line for line in lines if line.label_status != "todo"]
+    done = counted(lines)
     records = lookup(done, screened) if records is None else records
     manifest = screened.manifest
     policies = manifest.policies

@@ -11,11 +11,11 @@ from typing import Any
 
 from taciturn.screening.bounds import needed, needed_at
 from taciturn.screening.corpus.screened import ScreenedCorpus
-from taciturn.screening.labels import Line
+from taciturn.screening.labels import Line, counted
 from taciturn.screening.measuring.judge import Judged, Secret
 from taciturn.screening.measuring.recall import Rate, Rates, groups, rates, stratified
 
-FORMAT = 1
+FORMAT = 2
 
 
 def findings(
@@ -37,8 +37,10 @@ def findings(
         "sample": {
             "lines": len(lines),
             "labelled": status["done"],
+            "looked_at": len(judged),
             "todo": status["todo"],
             "skipped": status["skip"],
+            "passed_over": len(judged) - status["done"] - status["skip"],
             "records": lines[0].records,
             "population": lines[0].population,
             "design": "stratified" if weighted else "simple",
@@ -46,8 +48,9 @@ def findings(
         },
         "confidence": confidence,
         "unit": "record",
-        "labels": overall.pi.records,
-        "missed_by_pi": overall.pi.records_missed,
+        # A certificate takes one number of records for both rates: the smaller one (unsure secrets count only if missed).
+        "labels": overall.both.records,
+        "missed_by_pi": min(overall.pi.records_missed, overall.both.records),
         "missed_by_both": overall.both.records_missed,
         "bounds": {"gamma": overall.pi.bound, "delta2": overall.both.bound},
         "method": _WEIGHTED if weighted else _SIMPLE,
@@ -56,15 +59,14 @@ def findings(
         "casing": _each(lines, judged, confidence, attrgetter("casing")),
         "claims": list(claims(overall, confidence)),
         "conditions": list(conditions(lines, overall)),
-        "wanted": None if want is None else labels_for(want, overall.both, len(judged), confidence),
+        "wanted": None if want is None else labels_for(want, overall.both, len(judged), confidence, lines[0].records),
     }
 
 
-_SIMPLE = "Clopper-Pearson, one-sided, on records that hold a secret"
-_WEIGHTED = (
-    "Chernoff bounds of stratified estimates, worst division among strata: records with a missed secret (upper), records "
-    "with a secret and none missed (lower), each at half the error"
+_SIMPLE = (
+    "hypergeometric (drawn without replacement), one-sided, on records that hold a secret; as many of them as may be"
 )
+_WEIGHTED = "a betting test of every share at weights by stratum, one-sided, on records that hold a secret"
 
 
 def _each(
@@ -97,9 +99,12 @@ def conditions(lines: Sequence[Line], overall: Rates) -> Iterator[str]:
     """What the bounds assume."""
     yield "the person found every secret in the records they labelled"
     status = Counter(line.label_status for line in lines)
-    if left := status["todo"]:
-        yield f"the {left} records left unlabelled were not left because of what they say (label from the top)"
-    if unsure := status["skip"]:
+    passed = len(counted(lines)) - status["done"] - status["skip"]
+    if left := status["todo"] - passed:
+        yield f"that the last {left} records were left unlabelled has nothing to do with what the others say"
+    if passed:
+        yield f"{passed} records that were passed over, above one that was labelled, count as ones that could not be judged"
+    if unsure := status["skip"] + passed:
         yield f"{unsure} records that could not be judged count as a missed secret unless every word of them is covered"
     if overall.pi.secrets > overall.pi.records:
         yield "bounds by secret take the secrets of one record as independent; bounds by record do not, claims use those"
@@ -107,20 +112,21 @@ def conditions(lines: Sequence[Line], overall: Rates) -> Iterator[str]:
         yield f"only {lines[0].population} records were sampled: nothing is known of the others, and no certificate takes it"
 
 
-def labels_for(want: float, rate: Rate, labelled: int, confidence: float) -> dict[str, Any]:
+def labels_for(want: float, rate: Rate, labelled: int, confidence: float, most: int) -> dict[str, Any]:
     """How many records with a secret, and how many records in all at this rate of secrets, bring the bound to ``want``:
-    without a miss, with the misses there are, and if misses go on as they did."""
+    without a miss, with the misses there are, and if misses go on as they did. Never more than ``most``, which is all."""
+    per_record = labelled / rate.records if rate.records else None
     answers = {
         "without_a_miss": needed(want, 0, confidence),
         "with_the_misses_so_far": needed(want, rate.records_missed, confidence),
         "at_this_miss_rate": needed_at(want, rate.records_missed / rate.records, confidence) if rate.records else None,
     }
-    per_record = labelled / rate.records if rate.records else None
     return {
         "bound": want,
         "records_with_a_secret": answers,
         "records_to_label": {
-            k: None if v is None or per_record is None else math.ceil(v * per_record) for k, v in answers.items()
+            k: None if v is None or per_record is None else min(math.ceil(v * per_record), most)
+            for k, v in answers.items()
         },
     }
 

@@ -8,11 +8,12 @@ random sample, and hold for a secret chosen in any way within a record drawn at 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from taciturn.errors import DataError
-from taciturn.screening.bounds import Stratum, ratio_upper, upper
+from taciturn.exact_bounds import finite_upper, upper
+from taciturn.screening.bounds import Stratum, ratio_upper
 from taciturn.screening.corpus.manifest import Counts
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import SIMPLE, Line
@@ -61,9 +62,9 @@ class Rate:
     """Misses among labelled secrets, and among labelled records that hold one, with one-sided upper bounds.
 
     A secret of the kind "unsure" counts only if it is missed: whatever it truly is, the bound is no smaller.
-    share: of the secrets, by weight where the sample is stratified. bound: of records (``bounds.upper``, or
-    ``bounds.ratio_upper`` for a stratified sample). secret_bound: of secrets taken as independent; None for a stratified
-    sample.
+    share: of the secrets, by weight where the sample is stratified. bound: of records (``finite_upper``, with every record
+    nobody looked at as one that may hold a secret, or ``ratio_upper`` for a stratified sample). secret_bound: of secrets
+    taken as independent, how many the corpus holds being unknown; None for a stratified sample.
     """
 
     secrets: int
@@ -123,11 +124,19 @@ def _rate(
     if stratified(sizes):
         base = [Stratum(size, looked[name], held[name]) for name, size in sizes.items()]
         hits = [Stratum(size, looked[name], lost[name]) for name, size in sizes.items()]
-        bound, secret_bound = ratio_upper(hits, base, confidence), None
+        bound, secret_bound = ratio_upper(hits, base, confidence, _expected(looked)), None
     else:
-        bound, secret_bound = upper(records_missed, records, confidence), upper(misses, secrets, confidence)
+        unseen = sum(sizes.values()) - looked.total()
+        bound = finite_upper(records_missed, records, unseen + records, confidence)
+        secret_bound = upper(misses, secrets, confidence) if unseen or not secrets else misses / secrets
     share = weighed_misses / weighed if weighed else 0.0
     return Rate(secrets, misses, records, records_missed, share, bound, secret_bound)
+
+
+def _expected(looked: Mapping[str, int]) -> float:
+    """About how many of the records looked at hold a secret, guessed from what is known before any is: those that π marks,
+    and a quarter more."""
+    return max(1.25 * sum(n for name, n in looked.items() if name.startswith("π,")), 0.05 * sum(looked.values()))
 
 
 def stratified(strata: Iterable[str]) -> bool:

@@ -7,6 +7,8 @@ ones has labelled a random sample, too.
 
 from __future__ import annotations
 
+import heapq
+import math
 import random
 import re
 import secrets
@@ -81,8 +83,7 @@ def draw(
 ) -> list[Line]:
     """``n`` records without replacement, each with the number of records it stands for (weight), in random order.
 
-    by "cue": half of the labels go to the strata by size and half in equal shares, so that a rare stratum is looked at and
-    none is drawn at less than half its share. part: sample only the public or the private records; recall measured on
+    by "cue": from strata, by size (``allocate``). part: sample only the public or the private records; recall measured on
     such a sample says nothing about the other part. seed: None draws one from the operating system; it is recorded.
     Raises UsageError (n < 1, an unknown choice), DataError (originals not kept, nothing to draw from).
     """
@@ -143,23 +144,18 @@ def stratum(record: Known) -> str:
 
 
 def allocate(sizes: Sequence[int], n: int) -> list[int]:
-    """How many to draw from each stratum: half by size, half in equal shares, none beyond its size; at least one each if
-    n allows, n in all (or everything).
+    """How many to draw from each stratum: by size, n in all (or everything), so that one that is drawn stands for no more
+    records than it must (Adams's divisor method): where nothing is missed, that number is what a bound grows with.
 
     >>> allocate([1000, 100, 3], 40)
-    [28, 9, 3]
+    [35, 4, 1]
     """
-    n = min(n, sum(sizes))
     drawn = [0] * len(sizes)
-    while (left := n - sum(drawn)) > 0:
-        open_ = [i for i, size in enumerate(sizes) if drawn[i] < size]
-        total = sum(sizes[i] for i in open_)
-        shares = {i: left * (0.5 * sizes[i] / total + 0.5 / len(open_)) for i in open_}
-        whole = {i: min(int(share), sizes[i] - drawn[i]) for i, share in shares.items()}
-        if not any(whole.values()):
-            for i in sorted(open_, key=lambda i: (drawn[i] > 0, -shares[i]))[:left]:
-                drawn[i] += 1
-            continue
-        for i, extra in whole.items():
-            drawn[i] += extra
+    waiting = [(-math.inf, -size, i) for i, size in enumerate(sizes) if size]
+    heapq.heapify(waiting)
+    for _ in range(min(n, sum(sizes))):
+        _, size, i = heapq.heappop(waiting)
+        drawn[i] += 1
+        if drawn[i] < sizes[i]:
+            heapq.heappush(waiting, (-sizes[i] / drawn[i], size, i))
     return drawn
