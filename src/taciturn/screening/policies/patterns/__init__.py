@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 from taciturn.screening.policies import credentials
-from taciturn.screening.policies.patterns import contact, countries, cues, documents, numbers
+from taciturn.screening.policies.patterns import contact, countries, cues, documents, numbers, runs
 from taciturn.screening.policies.regex import Regex
 from taciturn.screening.policies.shapes import Table
 
 GROUPS: dict[str, Table] = {
     "contact": contact.TABLE,
-    "numbers": numbers.TABLE,
+    "numbers": {**numbers.TABLE, **runs.TABLE},
     "documents": documents.TABLE,
     "countries": {name: maker for pack in countries.PACKS.values() for name, maker in pack.items()},
     "credentials": credentials.TABLE,
@@ -52,6 +52,8 @@ PII = (
     "medical-record",
     "mrz",
     "number-named",
+    "number-run",
+    "number-said",
     "passport",
     "phone-cued",
     "plate",

@@ -125,6 +125,7 @@ TABLE: Table = dict(
             "mail dana.vale+x@mail.example.org.",
             "DanaVale@example.org",
             needs=("@",),
+            whole=False,
         ),
         define(
             "phone",
@@ -217,6 +218,7 @@ TABLE: Table = dict(
             r"(?<!\w)(?:https?://|www\.|HTTPS?://|WWW\.)[^\s<>\"']*[^\s<>\"'.,;:!?)\]]",
             "see https://www.example.org/a?b=c",
             needs=("://", "www.", "WWW."),
+            whole=False,
         ),
         define(
             "url-token",
@@ -227,6 +229,7 @@ TABLE: Table = dict(
             "https://example.org/a?sig=" + "abc",
             needs=("://",),
             ignore_case=True,
+            whole=False,
         ),
         define(
             "domain",
@@ -234,6 +237,7 @@ TABLE: Table = dict(
             "visit shop.example.org.",
             needs=(".",),
             ignore_case=True,
+            whole=False,
         ),
         define("name", _NAMED, "My name's Dana Vale.", "Sure, Dana Vale-Ott.", "Dana Vale", group=1),
     )

@@ -1,0 +1,74 @@
+"""Runs of digits and number words that are secrets by their length alone (policies/number_runs.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+from taciturn.screening.policies import number_runs, number_words
+from taciturn.screening.policies.number_runs import ALIKE
+from taciturn.screening.policies.regex import Regex
+from taciturn.screening.policies.shapes import Table
+from taciturn.screening.policies.view import View
+from taciturn.text.spans import Span
+
+WRITTEN, SAID = 9, 6
+"""Digits that a run has at least, written and in words, to be a secret for π."""
+
+_JOINT = r"[-./,*()_ \r\n]{0,16}"
+_NUMBER = rf"[0-9{ALIKE}](?:{_JOINT}[0-9{ALIKE}]){{{WRITTEN - 1},}}"
+
+
+@dataclass(frozen=True, slots=True)
+class Runs(Regex):
+    """Runs of at least ``written`` digits in figures or ``said`` digits in words (0: none). ``pattern`` matches wherever one
+    stands, and elsewhere too."""
+
+    written: int = 0
+    said: int = 0
+
+    def definition(self) -> Mapping[str, object]:
+        own = {"kind": "runs", "written": self.written, "said": self.said, "version": number_runs.VERSION}
+        return {**Regex.definition(self), **own}
+
+    def _matches(self, view: View) -> Iterator[Span]:
+        if self.compiled.search(view.shadow) is None:
+            return
+        for run in number_runs.runs(view.shadow):
+            if (self.written and number_runs.written(view.shadow, run, self.written)) or (
+                self.said and number_runs.said(run, self.said)
+            ):
+                yield Span(*view.original(run.start, run.end), self.label, 1.0, self.name)
+
+
+def _said() -> str:
+    """Three words in a row, or a word beside a number: no run with a word and three groups is without."""
+    word = number_words.beginnings()
+    gap, near = r"(?:[ ,.-]{1,3}(?:(?:et|y|e)[ -])?|,? ?\r?\n {0,4})", r"[-./,*()_ \r\n]{1,16}"
+    return rf"(?<![^\W_])(?:{word}(?:{gap}{word}{gap}{word}|{near}[0-9{ALIKE}])|[0-9{ALIKE}]{near}{word})"
+
+
+TABLE: Table = {
+    "number-run": partial(
+        Runs,
+        "number-run",
+        _NUMBER,
+        "number",
+        ("4111.1111.1111.1111", "0 7 8 0 5 1 1 2 1", "4111 1111\n1111 1111", "078 O5 112l"),
+        digits=5,
+        written=WRITTEN,
+    ),
+    "number-said": partial(
+        Runs,
+        "number-said",
+        _said(),
+        "number",
+        ("four one one, double two, oh", "null sechs einundzwanzig drei fünf"),
+        ignore_case=True,
+        said=SAID,
+    ),
+    "number-words": partial(
+        Runs, "number-words", _said(), "number", ("four one one",), ignore_case=True, said=1
+    ),
+}
