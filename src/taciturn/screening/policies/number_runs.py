@@ -1,7 +1,7 @@
 """Numbers as people write and say them: digits, letters that stand for digits and number words, in groups with any joints.
 
 A run is a longest row of groups that joints hold together. It is one secret or none: ``grown`` takes a match of any pattern
-to the ends of the runs it touches, and ``secret`` says which runs a policy marks for themselves. Everything here is a
+to the ends of the runs it touches, and ``is_secret`` says which runs a policy marks for themselves. Everything here is a
 function of the run and of what stands right beside it, and no run reaches over a mask.
 """
 
@@ -28,9 +28,10 @@ _DIGIT = re.compile(r"[0-9]")
 # Joints of numbers. A tab or three blanks part the columns of a table; ". " ends a sentence; ", " is a list's unless the
 # groups are of one length.
 _LOOSE = re.compile(
-    r" {1,2}| ?[-/_]{1,3} ?|[.,]{1,2}|[-./ ]?\)?[-./ ]?\(?[-./ ]?| ?\*[* -]{0,15}| ?-?\r?\n {0,4}"
-)  # fmt: skip
+    r" {1,2}| ?[-/_]{1,3} ?|[.,]{1,2}| ?[-./]?\)?[-./]?(?<!\.) ?\(?[-./]?(?<!\.) ?| ?\*[* -]{0,15}| ?-?\r?\n {0,4}"
+)
 _TIGHT = re.compile(r"[-./_]{1,2}|\*{1,16}|[-_][A-Fa-f]{4}[-_]")  # of codes, which never hold a blank
+_MIXED = re.compile(r" {1,2}|-|, ")  # between a word and a number
 _SAID = re.compile(r"[ ,.-]{1,3}|,? ?\r?\n {0,4}")  # of words
 _AND = re.compile(r"[ -](?:et|y|e)[ -]")  # vingt et un, treinta y cinco, vinte e um
 _LISTED = ", "
@@ -41,7 +42,11 @@ _AMOUNT = (
 )
 _BETWEEN = r"(?:[ \n]?[-/*()_][ \n]?|, | {1,2}|\n)"
 _AMOUNTS = re.compile(rf"(?=.*[.,]\d)(?:{_AMOUNT}|\d{{1,3}})(?:{_BETWEEN}(?:{_AMOUNT}|\d{{1,3}}))*", re.DOTALL)
-_PAIRS = re.compile(r"\d{1,2}[-/]\d{1,2}(?:,? \d{1,2}[-/]\d{1,2})+|\d{1,5}[-/]\d{1,5}(?:, \d{1,5}[-/]\d{1,5})+")
+# Scores (6-4, 3-6, 7-5; 47-38-7) and ranges of pages; blanks around dashes and brackets taken out.
+_PAIRS = re.compile(
+    r"\d{1,2}(?:[-/]\d{1,2}){1,2}(?:,? \d{1,2}(?:[-/]\d{1,2}){1,2})+|\d{1,5}[-/]\d{1,5}(?:, \d{1,5}[-/]\d{1,5})+"
+)
+_UNTIDY = re.compile(r" ?([-/]) ?| ?[()]")
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 _DATE = re.compile(
@@ -53,13 +58,14 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """digits: how many it says."""
+    """digits: how many it says. tens: a word that a digit may follow. year: a number that may be one."""
 
     start: int
     end: int
     kind: Kind
     digits: int
     tens: bool = False
+    year: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +100,7 @@ def _group() -> re.Pattern[str]:
     # Part of a clock time is no group, and no search begins inside a word: a scan takes linear time.
     return re.compile(
         rf"(?<![^\W_])(?:(?P<word>(?i:{number_words.pattern()}))(?![^\W_])"
-        r"|(?<!\d:)(?:[A-Za-z]{0,12}+[0-9][0-9A-Za-z]*+|[Oo]{1,4}+(?![^\W_])|[OolI]{3,4}+(?![^\W_]))(?!:\d))"
+        r"|(?<!\d:)(?:[A-Za-z]{0,12}+[0-9][0-9A-Za-z]*+|[Oo]{1,4}+(?![^\W_])|l{2,4}+(?![^\W_]))(?!:\d))"
     )
 
 
@@ -103,14 +109,18 @@ def _groups(text: str) -> Iterator[Group]:
         word = match["word"]
         if word is not None:
             said = word.lower()
-            yield Group(match.start(), match.end(), "word", number_words.sizes().get(said, 1), said in number_words.tens())
+            yield Group(
+                match.start(), match.end(), "word", number_words.sizes().get(said, 1), said in number_words.tens()
+            )
             continue
         found = match[0]
         digits = len(_DIGIT.findall(found))
         number = digits == len(found) or (
             _HALF.fullmatch(found) is not None and (2 * digits >= len(found) or not digits)
         )
-        yield Group(match.start(), match.end(), "number" if number else "code", len(found) if number else digits)
+        kind: Kind = "number" if number else "code"
+        year = _YEAR.fullmatch(found) is not None
+        yield Group(match.start(), match.end(), kind, len(found) if number else digits, year=year)
 
 
 def _joined(left: Group, gap: str, right: Group) -> bool:
@@ -118,11 +128,15 @@ def _joined(left: Group, gap: str, right: Group) -> bool:
         return _TIGHT.fullmatch(gap) is not None
     if left.kind == right.kind == "word":
         return _SAID.fullmatch(gap) is not None or (left.tens and _AND.fullmatch(gap) is not None)
+    if "word" in (left.kind, right.kind):
+        return _MIXED.fullmatch(gap) is not None
     if gap == _LISTED:
-        return "word" in (left.kind, right.kind) or left.digits == right.digits
+        return left.digits == right.digits
     if _TIGHT.fullmatch(gap):
         return True
-    if _LOOSE.fullmatch(gap) is None or not gap:
+    if _LOOSE.fullmatch(gap) is None:
+        return False
+    if ("(" in gap and right.year) or (")" in gap and left.year):
         return False
     return "\n" not in gap or min(left.digits, right.digits) > 1 or left.digits == right.digits
 
@@ -188,23 +202,18 @@ def grown(text: str, start: int, end: int) -> tuple[int, int]:
     return start, end
 
 
-def said(run: Run, least: int) -> bool:
-    """Whether number words are in it, and it says so many digits."""
-    return run.words > 0 and len(run.groups) > 2 and run.digits >= least and not run.codes
-
-
-def written(text: str, run: Run, least: int) -> bool:
-    """Whether it is a number of at least so many digits in several groups (or with letters for digits) that has no other
-    reading: amounts, decimals, dates, years and their ranges, pairs such as scores, network addresses, counting up."""
-    if run.words or run.codes or run.digits < least:
+def is_secret(text: str, run: Run, least: int) -> bool:
+    """Whether a run of figures is a number of at least so many digits in several groups (or with letters for digits) that
+    has no other reading: amounts, decimals, dates, years and their ranges, pairs such as scores, network addresses, counting up."""
+    if run.digits < least:
         return False
     number = text[run.start : run.end]
     if len(run.groups) == 1:
         return not number.isdigit()
     parts = [text[group.start : group.end] for group in run.groups]
-    if any(map(_YEAR.fullmatch, parts)) and all(len(part) < 3 or _YEAR.fullmatch(part) for part in parts):
+    if any(group.year for group in run.groups) and all(group.year or group.digits < 3 for group in run.groups):
         return False
-    if any(form.fullmatch(number) for form in (_AMOUNTS, _PAIRS, _ADDRESS)):
+    if _AMOUNTS.fullmatch(number) or _ADDRESS.fullmatch(number) or _PAIRS.fullmatch(_UNTIDY.sub(r"\1", number)):
         return False
     if number.isascii() and all(map(str.isdigit, parts)) and all(int(b) - int(a) == 1 for a, b in pairwise(parts)):
         return False

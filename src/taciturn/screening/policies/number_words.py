@@ -103,8 +103,8 @@ def pattern() -> str:
 
 
 def beginnings() -> str:
-    """A much shorter expression that matches wherever a word begins."""
-    short = {word for word in sizes() if len(word) < _STEM}
+    """A much shorter expression that matches wherever one of them, or an O, stands."""
+    short = {word for word in sizes() if len(word) < _STEM} | {"o"}
     return rf"(?:{_tree(sorted({word[:_STEM] for word in sizes()} - short))}\w{{0,20}}|{_tree(sorted(short))}(?!\w))"
 
 

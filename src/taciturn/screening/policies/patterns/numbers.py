@@ -112,7 +112,17 @@ TABLE: Table = dict(
             label="card",
             digits=16,
         ),
-        define("digits", r"\d++(?:[.,:/-]\d++)*+", "7", "12,345.67", "17:15", "\uff11\uff12", label="number", digits=1, whole=False),
+        define(
+            "digits",
+            r"\d++(?:[.,:/-]\d++)*+",
+            "7",
+            "12,345.67",
+            "17:15",
+            "\uff11\uff12",
+            label="number",
+            digits=1,
+            whole=False,
+        ),
         define(
             "ip",
             rf"{_V4}|{_V6}",

@@ -22,31 +22,33 @@ _NUMBER = rf"[0-9{ALIKE}](?:{_JOINT}[0-9{ALIKE}]){{{WRITTEN - 1},}}"
 
 @dataclass(frozen=True, slots=True)
 class Runs(Regex):
-    """Runs of at least ``written`` digits in figures or ``said`` digits in words (0: none). ``pattern`` matches wherever one
-    stands, and elsewhere too."""
+    """Runs that say at least so many digits: of three number words or more, or (figures) of any. ``pattern`` matches wherever
+    there is one, and elsewhere too."""
 
-    written: int = 0
-    said: int = 0
+    least: int = 1
+    figures: bool = False
 
     def definition(self) -> Mapping[str, object]:
-        own = {"kind": "runs", "written": self.written, "said": self.said, "version": number_runs.VERSION}
+        own = {"kind": "runs", "least": self.least, "figures": self.figures, "version": number_runs.VERSION}
         return {**Regex.definition(self), **own}
 
     def _matches(self, view: View) -> Iterator[Span]:
         if self.compiled.search(view.shadow) is None:
             return
         for run in number_runs.runs(view.shadow):
-            if (self.written and number_runs.written(view.shadow, run, self.written)) or (
-                self.said and number_runs.said(run, self.said)
-            ):
+            if run.words:
+                found = run.digits >= self.least and (run.words > 2 or self.figures)
+            else:
+                found = self.figures and number_runs.is_secret(view.shadow, run, self.least)
+            if found and not run.codes:
                 yield Span(*view.original(run.start, run.end), self.label, 1.0, self.name)
 
 
 def _said() -> str:
-    """Three words in a row, or a word beside a number: no run with a word and three groups is without."""
+    """Three number words (or letters O) in a row."""
     word = number_words.beginnings()
-    gap, near = r"(?:[ ,.-]{1,3}(?:(?:et|y|e)[ -])?|,? ?\r?\n {0,4})", r"[-./,*()_ \r\n]{1,16}"
-    return rf"(?<![^\W_])(?:{word}(?:{gap}{word}{gap}{word}|{near}[0-9{ALIKE}])|[0-9{ALIKE}]{near}{word})"
+    gap = r"(?:[ ,.-]{1,3}(?:(?:et|y|e)[ -])?|,? ?\r?\n {0,4})"
+    return rf"(?<![^\W_]){word}{gap}{word}{gap}{word}"
 
 
 TABLE: Table = {
@@ -57,7 +59,8 @@ TABLE: Table = {
         "number",
         ("4111.1111.1111.1111", "0 7 8 0 5 1 1 2 1", "4111 1111\n1111 1111", "078 O5 112l"),
         digits=5,
-        written=WRITTEN,
+        least=WRITTEN,
+        figures=True,
     ),
     "number-said": partial(
         Runs,
@@ -66,9 +69,7 @@ TABLE: Table = {
         "number",
         ("four one one, double two, oh", "null sechs einundzwanzig drei fünf"),
         ignore_case=True,
-        said=SAID,
+        least=SAID,
     ),
-    "number-words": partial(
-        Runs, "number-words", _said(), "number", ("four one one",), ignore_case=True, said=1
-    ),
+    "number-words": partial(Runs, "number-words", _said(), "number", ("four one one",), ignore_case=True),
 }
