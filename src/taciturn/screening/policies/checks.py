@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib import import_module, metadata
+from typing import Any
 
 Check = Callable[[str], tuple[int, int] | None]
 
@@ -248,6 +249,17 @@ def vat(text: str) -> tuple[int, int] | None:
     return next(((0, len(head)) for head in heads(text) if number.is_valid(head)), None)
 
 
+def _library_entropy(plugin: str, text: str) -> tuple[int, int] | None:
+    """The verdict of detect-secrets' detector of that name."""
+    judge = _plugin(plugin)
+    return (0, len(text)) if judge.calculate_shannon_entropy(text) > judge.entropy_limit else None
+
+
+@cache
+def _plugin(name: str) -> Any:
+    return getattr(import_module("detect_secrets.plugins.high_entropy_strings"), name)()
+
+
 _STANDARD = tuple(
     """
     bic de.idnr de.stnr de.vat es.ccc es.cif es.dni es.nie es.nif fr.nif fr.nir fr.siren fr.siret fr.tva gb.nhs gb.utr
@@ -274,10 +286,14 @@ CHECKS: dict[str, Check] = {
     "es-pension": es_pension,
     "us-dea": us_dea,
     "us-npi": us_npi,
+    "ds-base64": partial(_library_entropy, "Base64HighEntropyString"),
+    "ds-hex": partial(_library_entropy, "HexHighEntropyString"),
     **{module: partial(_standard, module) for module in _STANDARD},
 }
 
 
 def version(name: str) -> str:
-    """What besides its name decides a check: the release of python-stdnum where it is used, "" otherwise."""
+    """What besides its name decides a check: the release of the library that it asks, "" where there is none."""
+    if name in ("ds-base64", "ds-hex"):
+        return metadata.version("detect-secrets")
     return metadata.version("python-stdnum") if name in (*_STANDARD, "iban", "vat", "wallet") else ""
