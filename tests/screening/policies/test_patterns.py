@@ -30,7 +30,7 @@ FINDS = [
     ("street-abroad", "in der Hauptstraße 5a, Köln", "Hauptstraße 5a"),
     ("postcode", "endicott ny 13760", "ny 13760"),
     ("postcode-cued", "my zip code is 880", "880"),
-    ("email-spoken", "dana dot vale at example dot org", "vale at example dot org"),
+    ("email-spoken", "dana dot vale at example dot org", "dana dot vale at example dot org"),
     ("email-spoken", "dana (at) example (dot) org", "dana (at) example (dot) org"),
     ("email-spoken", "its raj 2015 gmailcom", "raj 2015 gmailcom"),
     ("url-token", "see https://a.example/b?x=1&access_token=abc end", "https://a.example/b?x=1&access_token=abc"),
