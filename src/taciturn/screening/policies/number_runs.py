@@ -22,7 +22,7 @@ Kind = Literal["number", "word", "code"]
 ALIKE = "OolISBZ"
 """Letters read as digits where digits stand in the same run."""
 
-_HALF = re.compile(rf"[0-9{ALIKE}]+")
+_ALIKE, _ROUND = re.compile(rf"[0-9{ALIKE}]+"), re.compile(r"[0-9Ool]+")
 _DIGIT = re.compile(r"[0-9]")
 
 # Joints of numbers. A tab or three blanks part the columns of a table; ". " ends a sentence; ", " is a list's unless the
@@ -50,7 +50,8 @@ _UNTIDY = re.compile(r" ?([-/]) ?| ?[()]")
 _ADDRESS = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}")
 _YEAR = re.compile(r"1[5-9]\d\d|20\d\d")
 _DATE = re.compile(
-    r"(?<!\d)(?<!\d[-./])(?:(?:1[5-9]|20)\d\d([-./]?)(?:0?[1-9]|1[0-2])\1(?:0[1-9]|[12]\d|3[01])"
+    r"(?<!\d)(?:1[5-9]|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?!\d)"
+    r"|(?<!\d)(?<!\d[-./])(?:(?:1[5-9]|20)\d\d([-./])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])"
     r"|(?:0?[1-9]|[12]\d|3[01])([-./])(?:0?[1-9]|[12]\d|3[01])\2(?:(?:1[5-9]|20)\d\d|\d\d))(?!\d|[-./]\d)"
 )
 VERSION = 1
@@ -116,8 +117,9 @@ def _groups(text: str) -> Iterator[Group]:
         found = match[0]
         digits = len(_DIGIT.findall(found))
         number = digits == len(found) or (
-            _HALF.fullmatch(found) is not None and (2 * digits >= len(found) or not digits)
+            _ALIKE.fullmatch(found) is not None and (not digits or 2 * digits >= len(found))
         )
+        number = number or _ROUND.fullmatch(found) is not None
         kind: Kind = "number" if number else "code"
         year = _YEAR.fullmatch(found) is not None
         yield Group(match.start(), match.end(), kind, len(found) if number else digits, year=year)
@@ -131,7 +133,7 @@ def _joined(left: Group, gap: str, right: Group) -> bool:
     if "word" in (left.kind, right.kind):
         return _MIXED.fullmatch(gap) is not None
     if gap == _LISTED:
-        return left.digits == right.digits
+        return left.digits == right.digits != 2
     if _TIGHT.fullmatch(gap):
         return True
     if _LOOSE.fullmatch(gap) is None:
@@ -156,7 +158,7 @@ def runs(text: str) -> tuple[Run, ...]:
         if row:
             gap = text[row[-1].end : group.start] if group.start - row[-1].end <= 20 else ""
             if gap and _joined(row[-1], gap, group):
-                if "\n" in gap:
+                if "\n" in gap and not row[-1].kind == group.kind == "word":
                     breaks.append(len(row))
                 row.append(group)
                 continue
@@ -190,8 +192,10 @@ def grown(text: str, start: int, end: int) -> tuple[int, int]:
     ((5, 24), (5, 17), (0, 4))
     """
     before, after = _beside()
-    left = text[start].isalnum() and before.search(text[max(0, start - _REACH) : start]) is not None
-    right = text[end - 1].isalnum() and after.match(text, end) is not None
+    left = text[start].isalnum() and (
+        text[start - 1 : start].isalnum() or before.search(text[max(0, start - _REACH) : start]) is not None
+    )
+    right = text[end - 1].isalnum() and (text[end : end + 1].isalnum() or after.match(text, end) is not None)
     if left or right:
         rows, starts = runs(text), _starts(text)
         first, last = bisect_right(starts, start) - 1, bisect_right(starts, end - 1) - 1

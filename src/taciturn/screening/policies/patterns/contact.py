@@ -6,7 +6,20 @@ from taciturn.screening.policies.shapes import GAP, LEFT, RIGHT, Table, after, d
 
 _EXTENSION = r"(?: ?(?:x|ext\.?) ?\d{1,6})?"
 # Ten digits after one of these are a record, and ten that begin with 1 a time in seconds: no area code does.
-_RECORDS = ("order", "message", "record", "ticket", "invoice", "item", "id", "row", "timestamp", "event", "request", "job")
+_RECORDS = (
+    "order",
+    "message",
+    "record",
+    "ticket",
+    "invoice",
+    "item",
+    "id",
+    "row",
+    "timestamp",
+    "event",
+    "request",
+    "job",
+)
 _NO_RECORD = "".join(rf"(?<!\b{word}{gap})" for word in _RECORDS for gap in (" ", ": ", " #", "=", "#"))
 _PHONES = "|".join(
     (

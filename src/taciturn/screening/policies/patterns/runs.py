@@ -22,8 +22,8 @@ _NUMBER = rf"[0-9{ALIKE}](?:{_JOINT}[0-9{ALIKE}]){{{WRITTEN - 1},}}"
 
 @dataclass(frozen=True, slots=True)
 class Runs(Regex):
-    """Runs that say at least so many digits: of three number words or more, or (figures) of any. ``pattern`` matches wherever
-    there is one, and elsewhere too."""
+    """Runs in which ``pattern`` matches and that say at least so many digits: those of figures too, or else only those with
+    three number words. Whether a run is marked depends on the run alone."""
 
     least: int = 1
     figures: bool = False
@@ -40,7 +40,7 @@ class Runs(Regex):
                 found = run.digits >= self.least and (run.words > 2 or self.figures)
             else:
                 found = self.figures and number_runs.is_secret(view.shadow, run, self.least)
-            if found and not run.codes:
+            if found and not run.codes and self.compiled.search(view.shadow, run.start, run.end):
                 yield Span(*view.original(run.start, run.end), self.label, 1.0, self.name)
 
 
