@@ -63,12 +63,15 @@ _HELD = (
     r"|[^\s\"'`,;<>()\[\]{}\\][^\s\"'`,;<>\[\]{}]{0,511})"
 )
 _INSIDE = r"\s{0,40}(?:<!\[CDATA\[)?\s{0,8}([^\s<\]][^<\]\n]{0,511}?)\s{0,8}(?=<|\]\]>|\n|$)"
+_ATTRIBUTES = r"(?: [^<>]{0,64})?"
+_CELL = rf"\s{{0,8}}{_SECRET_NAME}:?\s{{0,8}}"
+_LEAF = r"(?!\s{0,40}<(?!!\[CDATA))"  # no tag follows
 _TAGS = "|".join(
     (
-        rf"<{_FIELD}(?: [^<>]{{0,64}})?>\s{{0,8}}{_SECRET_NAME}\s{{0,8}}</{_FIELD}>\s{{0,40}}<{_VALUE}(?: [^<>]{{0,64}})?>",
-        rf"<(?:t[dh]|dt)(?: [^<>]{{0,64}})?>\s{{0,8}}{_SECRET_NAME}:?\s{{0,8}}</(?:t[dh]|dt)>\s{{0,40}}<(?:td|dd)(?: [^<>]{{0,64}})?>",
-        rf"<[\w:.-]{{1,32}}(?: [^<>]{{0,64}})? {_FIELD}=[\"']{_SECRET_NAME}[\"'](?: [^<>]{{0,64}})?>(?!\s{{0,40}}<(?!!\[CDATA))",
-        rf"<(?:[\w.-]{{1,32}}:)?[\w.-]{{0,24}}?(?:{_WORD}|api_?-?key|secret|token)(?: [^<>]{{0,64}})?>(?!\s{{0,40}}<(?!!\[CDATA))",
+        rf"<{_FIELD}{_ATTRIBUTES}>{_CELL}</{_FIELD}>\s{{0,40}}<{_VALUE}{_ATTRIBUTES}>",
+        rf"<(?:t[dh]|dt){_ATTRIBUTES}>{_CELL}</(?:t[dh]|dt)>\s{{0,40}}<(?:td|dd){_ATTRIBUTES}>",
+        rf"<[\w:.-]{{1,32}}{_ATTRIBUTES} {_FIELD}=[\"']{_SECRET_NAME}[\"']{_ATTRIBUTES}>{_LEAF}",
+        rf"<(?:[\w.-]{{1,32}}:)?[\w.-]{{0,24}}?(?:{_WORD}|api_?-?key|secret|token){_ATTRIBUTES}>{_LEAF}",
     )
 )
 # Tokens known by their beginning, or by their form where that is unmistakable; by kind of service.

@@ -54,6 +54,8 @@ def _keywords() -> Iterator[Regex]:
     table = import_module("detect_secrets.plugins.keyword").QUOTES_REQUIRED_DENYLIST_REGEX_TO_GROUP
     for number, (found, group) in enumerate(table.items(), 1):
         pattern = bounded(found.pattern.replace(r"[^\v", r"[^\n\v"), r"[^\n\v")
+        # Nothing is lost by never giving back the rest of a name: what may come next takes any character.
+        pattern = pattern.replace(r")\w{0,256}", r")\w{0,256}+")
         examples = tuple(text for text in _KEYWORDS if found.search(text))[:1]
         ignore = bool(found.flags & re.IGNORECASE)
         yield Regex(f"ds-keyword-{number}", pattern, "keyword", examples, group=group, ignore_case=ignore)

@@ -208,7 +208,8 @@ def grown(text: str, start: int, end: int) -> tuple[int, int]:
 
 def is_secret(text: str, run: Run, least: int) -> bool:
     """Whether a run of figures is a number of at least so many digits in several groups (or with letters for digits) that
-    has no other reading: amounts, decimals, dates, years and their ranges, pairs such as scores, network addresses, counting up."""
+    has no other reading: amounts, decimals, dates, years and their ranges, pairs such as scores, network addresses,
+    counting up."""
     if run.digits < least:
         return False
     number = text[run.start : run.end]

@@ -37,8 +37,9 @@ _EXAMPLES = 5
 class Options(BaseModel):
     """match: "folded" (Unicode variants, case, punctuation between words, grouping of digits do not count) or "exact".
     accents: whether they count, when folded. min_length: shorter values are left out (by default than two letters, or than
-    three characters with a digit); a letter of a script without blanks counts as two. common: what becomes of single words like "the": "skip" or "keep". label: of the spans, by column if it
-    is a table; the name of the column or the list otherwise."""
+    three characters with a digit); a letter of a script without blanks counts as two. common: what becomes of single words
+    like "the": "skip" or "keep". label: of the spans, by column if it is a table; the name of the column or the list
+    otherwise."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
