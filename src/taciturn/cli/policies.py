@@ -65,7 +65,7 @@ _SAYS = {
     "cues-wide": "the same and the rest of such a line (π_c)",
     "customersim": "the five slots of the simulated customer-service dialogues",
     "multiwoz": "references, phones, postcodes, addresses",
-    "detect-secrets": "the expressions of that package; needs taciturn[secrets]",
+    "detect-secrets": "the detectors of that package; needs taciturn[secrets]",
     "conservative": "patterns, and words with a capital or a digit, and rare ones (π_c)",
     "all-private": "everything (π_c): no record is public",
 }

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from taciturn.screening import policy
 from taciturn.screening.policies import View, patterns
 from taciturn.screening.policies.checks import CHECKS, version
+from taciturn.screening.redact import redact
 from taciturn.text.document import MASK
 
 FINDS = [
@@ -30,7 +31,7 @@ FINDS = [
     ("street-abroad", "in der Hauptstraße 5a, Köln", "Hauptstraße 5a"),
     ("postcode", "endicott ny 13760", "ny 13760"),
     ("postcode-cued", "my zip code is 880", "880"),
-    ("email-spoken", "dana dot vale at example dot org", "vale at example dot org"),
+    ("email-spoken", "dana dot vale at example dot org", "dana dot vale at example dot org"),
     ("email-spoken", "dana (at) example (dot) org", "dana (at) example (dot) org"),
     ("email-spoken", "its raj 2015 gmailcom", "raj 2015 gmailcom"),
     ("url-token", "see https://a.example/b?x=1&access_token=abc end", "https://a.example/b?x=1&access_token=abc"),
@@ -123,6 +124,36 @@ LEAVES = [
 @pytest.mark.parametrize(("name", "text"), LEAVES)
 def test_a_detector_leaves_what_only_looks_alike(name: str, text: str) -> None:
     assert policy(name).find([text])[0].spans == ()
+
+
+FIELD = [  # what people reported of other tools, and what is right
+    ("312.714.8142 (cell) or 773.415.7432 (office)", "{} (cell) or {} (office)"),
+    ("anna dot berg at example dot com", "{}"),
+    ("write anna [at] example [dot] com now", "write {} now"),
+    ("anna underscore berg at example dot co dot uk", "{}"),
+    ("message 1693526400 and order 2028675309", "message 1693526400 and order 2028675309"),
+    ("Ticket: 2028675309, but call 2028675309", "Ticket: 2028675309, but call {}"),
+    ("at 1693526400000 ms", "at 1693526400000 ms"),
+    ("MongoDB v4.4.2.10, nginx 1.22.1.3, loopback 127.0.0.1", "MongoDB v4.4.2.10, nginx 1.22.1.3, loopback 127.0.0.1"),
+    ("from 84.12.7.200, ip 1.2.3.4", "from {}, ip {}"),
+    ("id 110bcd25-a55d-453a-8046-1297901ea002", "id 110bcd25-a55d-453a-8046-1297901ea002"),
+    ("IT60 X054 2811 1010 0000 0123 456", "{}"),
+    ("IT60-X054-2811-1010-0000-0123-456 said", "{} said"),
+    ("DE89370400440532013000 failed and DE89 3704 0044 0532 0130 00 ok", "{} failed and {} ok"),
+    ("my ssn is 078051121", "my ssn is {}"),
+    ("SSN: 078.05.1121", "SSN: {}"),
+    ("cvv: 123", "cvv: {}"),
+    ("pin is 4821", "pin is {}"),
+    ("your verification code is 482 913", "your verification code is {}"),
+    ("ext 555-0132", "ext {}"),
+    ("0171/2345678", "{}"),
+    ("030/123456", "{}"),
+]
+
+
+@pytest.mark.parametrize(("text", "right"), FIELD)
+def test_pii_masks_the_whole_and_nothing_else(text: str, right: str) -> None:
+    assert redact([text], policy("pii"))[0].text == right.replace("{}", MASK)
 
 
 CHECKED = [

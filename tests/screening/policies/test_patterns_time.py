@@ -30,6 +30,12 @@ UNITS = [
     "<",
     "0x",
     "\n",
+    "one ",
+    '"key":"',
+    "value: ",
+    "<key>",
+    "name=password ",
+    " dot a",
 ]
 N = 100_000
 

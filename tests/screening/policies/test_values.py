@@ -219,13 +219,13 @@ def test_local_is_true_only_where_masking_a_word_leaves_other_marks_alone(values
 def test_values_left_out_are_counted_and_not_quoted(tmp_path: Path) -> None:
     path = tmp_path / "names.txt"
     secret = "Zebulon " * 40
-    path.write_text(f"The\nAl\nthe\n???\n\nDana Vale\n{secret}\n{MASK}\nJohn\n", encoding="utf-8")
+    path.write_text(f"The\nAl\nthe\nX\nit\n???\n\nDana Vale\n{secret}\n{MASK}\nJohn\n", encoding="utf-8")
     with pytest.warns(
-        UserWarning, match="2 common words, 1 longer than 256, 1 no letter or digit, 1 shorter than 3"
+        UserWarning, match="3 common words, 1 longer than 256, 1 no letter or digit, 1 shorter than 2"
     ) as met:
         (detector,) = wordlist(str(path), {})
     assert "Zebulon" not in str(met[0].message)
-    assert found(detector, "The other is Al, Dana Vale's John") == ["Dana Vale", "John"]
+    assert found(detector, "The other is Al, Dana Vale's John") == ["Al", "Dana Vale", "John"]
     with warnings.catch_warnings(record=True):
         warnings.simplefilter("always")
         (keen,) = wordlist(str(path), {"common": "keep", "min_length": 2})

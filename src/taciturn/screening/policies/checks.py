@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, partial
 from importlib import import_module, metadata
+from typing import Any
 
 Check = Callable[[str], tuple[int, int] | None]
 
@@ -85,16 +86,21 @@ def phone(text: str) -> tuple[int, int] | None:
 def ip(text: str) -> tuple[int, int] | None:
     """An IPv4 address (leading zeros allowed), or an IPv6 address that holds a digit: ``a::b`` is code more often.
 
-    >>> ip("10.0.0.255"), ip("10.0.0.256"), ip("fe80::1%eth0"), ip("a::b")
-    ((0, 10), None, (0, 12), None)
+    No address of a person: loopback, unspecified, broadcast and masks; and four small numbers, which are a version (a claim
+    on one address in twenty thousand, which "ip-cued" takes).
+
+    >>> ip("10.0.0.255"), ip("10.0.0.256"), ip("fe80::1%eth0"), ip("a::b"), ip("1.22.1.3"), ip("127.0.0.1"), ip("::1")
+    ((0, 10), None, (0, 12), None, None, None, None)
     """
     if ":" not in text:
-        return (0, len(text)) if all(int(part) <= 255 for part in text.split(".")) else None
+        parts = [int(part) for part in text.split(".")]
+        small = parts[0] < 10 and max(parts) < 30
+        return None if max(parts) > 255 or small or parts[0] in (0, 127, 255) else (0, len(text))
     try:
-        ipaddress.IPv6Address(text)
+        address = ipaddress.IPv6Address(text)
     except ValueError:
         return None
-    return (0, len(text)) if any(c.isdigit() for c in text) else None
+    return (0, len(text)) if any(c.isdigit() for c in text) and not address.is_loopback else None
 
 
 def mixed(text: str) -> tuple[int, int] | None:
@@ -248,6 +254,17 @@ def vat(text: str) -> tuple[int, int] | None:
     return next(((0, len(head)) for head in heads(text) if number.is_valid(head)), None)
 
 
+def _library_entropy(plugin: str, text: str) -> tuple[int, int] | None:
+    """The verdict of detect-secrets' detector of that name."""
+    judge = _plugin(plugin)
+    return (0, len(text)) if judge.calculate_shannon_entropy(text) > judge.entropy_limit else None
+
+
+@cache
+def _plugin(name: str) -> Any:
+    return getattr(import_module("detect_secrets.plugins.high_entropy_strings"), name)()
+
+
 _STANDARD = tuple(
     """
     bic de.idnr de.stnr de.vat es.ccc es.cif es.dni es.nie es.nif fr.nif fr.nir fr.siren fr.siret fr.tva gb.nhs gb.utr
@@ -274,10 +291,14 @@ CHECKS: dict[str, Check] = {
     "es-pension": es_pension,
     "us-dea": us_dea,
     "us-npi": us_npi,
+    "ds-base64": partial(_library_entropy, "Base64HighEntropyString"),
+    "ds-hex": partial(_library_entropy, "HexHighEntropyString"),
     **{module: partial(_standard, module) for module in _STANDARD},
 }
 
 
 def version(name: str) -> str:
-    """What besides its name decides a check: the release of python-stdnum where it is used, "" otherwise."""
+    """What besides its name decides a check: the release of the library that it asks, "" where there is none."""
+    if name in ("ds-base64", "ds-hex"):
+        return metadata.version("detect-secrets")
     return metadata.version("python-stdnum") if name in (*_STANDARD, "iban", "vat", "wallet") else ""

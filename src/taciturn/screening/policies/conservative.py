@@ -109,6 +109,7 @@ _STRICT = 4.0
 # Pieced together by patterns, because a secret should lie in one mark, blanks and commas included.
 _PATTERNS = (
     "ssn", "email", "phone", "card", "iban", "reference", "order", "tracking", "address", "street", "postcode", "url", "ip",
+    "number-run", "number-words",
 )  # fmt: skip
 # "handle" takes the whole of a word that has an "@" in it: user names, addresses, bare hosts.
 _HANDLE = r"(?<![^\s@])[^\s@]*+@\S*(?<![.,;:!?)\]\"'])"

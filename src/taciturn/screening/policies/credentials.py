@@ -41,6 +41,39 @@ _KEY = (
     r"activation|licen[cs]e|consumer|service|user|deploy|bot|refresh|aes|hmac|jwt|sas|pass|crypto|wrap)[ _.-]?)?"
     r"(?:keys?|tokens?|secrets?|credentials?|cred|authorization|authentication|signature|bearer|salt|nonce|seed)"
 )
+# What follows a comma may be the name of the next entry: "key": "password", "value": "...".
+_NO_NAME = r"(?![\w.-]{1,32}\\{0,3}[\"']\s{0,3}(?::|=))"
+
+# A name and its value in two fields of an object, in two tags, or in attributes of one.
+_SECRET_NAME = (
+    rf"[\w .:/-]{{0,32}}(?:{_WORD}|(?:api|access|secret|private|client|app|account|auth|encryption|signing|shared"
+    r"|master|session|storage|licen[cs]e|deploy|service)[ _.-]?keys?|tokens?|secrets?|credentials?|authorization"
+    r"|cookie)[\w.-]{0,24}"
+)
+_FIELD = r"(?:key|name|field|id|label|param(?:eter)?|header|property|setting|variable|var|option|attribute|title|env)"
+_VALUE = r"(?:value|val|content|data|text|default|string|secret)"
+_QUOTE = r"\\{0,3}[\"'`]?"
+_IS = rf"{_QUOTE}\s{{0,3}}(?::|=>?)\s{{0,3}}{_QUOTE}"
+_NEXT = rf"{_QUOTE}\s{{0,8}}[,;]?\s{{0,40}}(?:- )?{_QUOTE}"
+_OTHER = rf"[\w.-]{{1,24}}{_IS}[\w ./:-]{{0,64}}{_NEXT}"
+_HELD = (
+    r"(?!(?:null|none|nil|true|false|undefined)(?:[\s\"'`,;}<]|$))((?<=\\[\"'])[^\"'\\\n]{1,512}"
+    r"|(?<=\")(?:[^\"\\\n]|\\.){1,512}|(?<=')(?:[^'\\\n]|\\.){1,512}|(?<=`)[^`\n]{1,512}"
+    r"|(?<=: )[^\s\"'`,;<>\[\]{}\\](?:[^\n\"'`,;<>\[\]{}]{0,254}[^\s\"'`,;<>\[\]{}])?(?=[ \t]{0,8}\r?(?:\n|$))"
+    r"|[^\s\"'`,;<>()\[\]{}\\][^\s\"'`,;<>\[\]{}]{0,511})"
+)
+_INSIDE = r"\s{0,40}(?:<!\[CDATA\[)?\s{0,8}([^\s<\]][^<\]\n]{0,511}?)\s{0,8}(?=<|\]\]>|\n|$)"
+_ATTRIBUTES = r"(?: [^<>]{0,64})?"
+_CELL = rf"\s{{0,8}}{_SECRET_NAME}:?\s{{0,8}}"
+_LEAF = r"(?!\s{0,40}<(?!!\[CDATA))"  # no tag follows
+_TAGS = "|".join(
+    (
+        rf"<{_FIELD}{_ATTRIBUTES}>{_CELL}</{_FIELD}>\s{{0,40}}<{_VALUE}{_ATTRIBUTES}>",
+        rf"<(?:t[dh]|dt){_ATTRIBUTES}>{_CELL}</(?:t[dh]|dt)>\s{{0,40}}<(?:td|dd){_ATTRIBUTES}>",
+        rf"<[\w:.-]{{1,32}}{_ATTRIBUTES} {_FIELD}=[\"']{_SECRET_NAME}[\"']{_ATTRIBUTES}>{_LEAF}",
+        rf"<(?:[\w.-]{{1,32}}:)?[\w.-]{{0,24}}?(?:{_WORD}|api_?-?key|secret|token){_ATTRIBUTES}>{_LEAF}",
+    )
+)
 # Tokens known by their beginning, or by their form where that is unmistakable; by kind of service.
 _SERVICES = "|".join(
     (
@@ -196,7 +229,7 @@ TABLE: Table = dict(
         ),
         define(
             "authorization",
-            r"(?:authorization[\"']?\s{0,3}[:=]\s{0,3}[\"']?(?:basic|bearer|token|ntlm|negotiate|digest|apikey"
+            r"(?:authorization[\"']?\s{0,3}[:=,]\s{0,3}[\"']?(?:basic|bearer|token|ntlm|negotiate|digest|apikey"
             r"|aws4-hmac-sha256)?\s{0,3}|(?<!\w)bearer )"
             r"([A-Za-z0-9+/=_.~%-]{12,}+)",
             "Authorization: Basic ZGFuYTpo" + "dW50ZXIy",
@@ -207,11 +240,39 @@ TABLE: Table = dict(
         ),
         define(
             "password",
-            rf"{_WORD}[\w-]{{0,24}}(?: for \S{{1,30}}(?<!:))?{_ASSIGN}{_NOT}((?<=[\"'`;]){_QUOTED}|{_BARE})",
+            rf"{_WORD}[\w-]{{0,24}}(?: for \S{{1,30}}(?<!:))?{_ASSIGN}{_NOT}{_NO_NAME}((?<=[\"'`;]){_QUOTED}|{_BARE})",
             "password: hunter2",
             "PASSWORD='correct horse'",
             "my password is ravip",
             '"password": "hunter2"',
+            group=1,
+            ignore_case=True,
+        ),
+        define(
+            "password-pair",
+            rf"(?<![a-z]){_FIELD}{_IS}{_SECRET_NAME}{_NEXT}(?:{_OTHER}){{0,3}}?{_VALUE}{_IS}{_HELD}",
+            '{"key": "password", "value": "hunter2"}',
+            "- name: DB_PASSWORD\n  value: hunter2",
+            label="password",
+            group=1,
+            ignore_case=True,
+        ),
+        define(
+            "password-pair-back",
+            rf"(?<![a-z]){_VALUE}{_IS}{_HELD}{_NEXT}(?:{_OTHER}){{0,3}}?{_FIELD}{_IS}{_SECRET_NAME}(?![\w.-])",
+            '{"value": "hunter2", "key": "password"}',
+            label="password",
+            group=1,
+            ignore_case=True,
+        ),
+        define(
+            "password-tag",
+            rf"(?:{_TAGS}){_INSIDE}",
+            "<key>password</key><value>hunter2</value>",
+            "<password>hunter2</password>",
+            '<entry key="db.password">hunter2</entry>',
+            label="password",
+            needs=("<",),
             group=1,
             ignore_case=True,
         ),
@@ -239,7 +300,7 @@ TABLE: Table = dict(
         ),
         define(
             "credential",
-            rf"(?:{_KEY}|(?<![a-z])(?:api|pkey|creds?|pin|otp|2fa|totp)(?![a-z]))[\w-]{{0,24}}{_ASSIGN}{_NOT}"
+            rf"(?:{_KEY}|(?<![a-z])(?:api|pkey|creds?|pin|otp|2fa|totp)(?![a-z]))[\w-]{{0,24}}{_ASSIGN}{_NOT}{_NO_NAME}"
             r"([^\s\"'`,;<>()\[\]{}&\\]{6,512}+)",
             'api_key = "' + _FAKE[:20] + '"',
             "token: " + _FAKE[:16],

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from taciturn.errors import UsageError, nearest
+from taciturn.screening.policies import number_runs
 from taciturn.screening.policies.base import CLEAN
 from taciturn.screening.policies.checks import CHECKS
+from taciturn.screening.policies.number_runs import grown
 from taciturn.screening.policies.relax import sees_over
 from taciturn.screening.policies.view import BLANK, View
 from taciturn.text.document import MASK
@@ -23,7 +25,8 @@ class Regex:
 
     group: the group that is the span (0: the whole match). check: a name in ``checks.CHECKS``. digits, needs: a text with
     fewer digits, or with none of these strings, cannot match and is not searched. must_find: texts in which something must
-    be found; they are tried when the detector is made.
+    be found; they are tried when the detector is made. whole: a span takes in all of the numbers that it has a part of
+    (number_runs.py).
     Raises UsageError: a pattern that does not compile, that may take exponential time, or that misses an example.
     """
 
@@ -36,6 +39,7 @@ class Regex:
     needs: tuple[str, ...] = ()
     group: int = 0
     ignore_case: bool = False
+    whole: bool = False
     compiled: re.Pattern[str] = field(init=False, repr=False, compare=False)
     apart: bool = field(init=False, repr=False, compare=False)
 
@@ -72,6 +76,7 @@ class Regex:
             "needs": list(self.needs),
             "group": self.group,
             "ignore_case": self.ignore_case,
+            "whole": number_runs.VERSION if self.whole else 0,
         }
 
     def find(self, views: Sequence[View]) -> list[Detection]:
@@ -83,6 +88,7 @@ class Regex:
 
     def _matches(self, view: View) -> Iterator[Span]:
         check = CHECKS.get(self.check)
+        last = (0, 0)
         for match in self.compiled.finditer(view.shadow):
             start, end = match.span(self.group)
             if check is not None:
@@ -90,7 +96,10 @@ class Regex:
                 if kept is None:
                     continue
                 start, end = start + kept[0], start + kept[1]
-            if end > start:
+            if end > start and self.whole:
+                start, end = grown(view.shadow, start, end)
+            if end > start and (start, end) != last:
+                last = start, end
                 yield Span(*view.original(start, end), self.label or self.name, 1.0, self.name)
 
     def local(self, view: View) -> bool:

@@ -90,7 +90,8 @@ def resolve(name: str, options: Mapping[str, object] | None = None) -> list[Dete
     if name == "all-private":
         return [Everything()]
     if name == "detect-secrets":
-        return list(denylists.detect_secrets())
+        # The library's own detector of private keys marks the first line of one alone.
+        return [*denylists.detect_secrets(), *map(patterns.detector, ("private-key", "private-key-file"))]
     if name in patterns.names():
         return [patterns.detector(name)]
     known = [f"{family}:" for family in FAMILIES] if colon else [*names(), *FAMILIES]

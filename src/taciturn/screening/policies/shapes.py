@@ -35,7 +35,7 @@ CODE = (
 
 def define(name: str, pattern: str, *finds: str, **options: Any) -> tuple[str, Maker]:
     """An entry of a table: the detector is compiled, and its examples tried, when it is asked for."""
-    return name, partial(Regex, name, pattern, must_find=finds, **options)
+    return name, partial(Regex, name, pattern, must_find=finds, **{"whole": True, **options})
 
 
 def cued(cue: str, value: str = CODE, gap: str = GAP) -> str:

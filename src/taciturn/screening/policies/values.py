@@ -36,15 +36,16 @@ _EXAMPLES = 5
 
 class Options(BaseModel):
     """match: "folded" (Unicode variants, case, punctuation between words, grouping of digits do not count) or "exact".
-    accents: whether they count, when folded. min_length: shorter values are left out; a letter of a script without blanks
-    counts as two. common: what becomes of single words like "the": "skip" or "keep". label: of the spans, by column if it
-    is a table; the name of the column or the list otherwise."""
+    accents: whether they count, when folded. min_length: shorter values are left out (by default than two letters, or than
+    three characters with a digit); a letter of a script without blanks counts as two. common: what becomes of single words
+    like "the": "skip" or "keep". label: of the spans, by column if it is a table; the name of the column or the list
+    otherwise."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     match: Literal["exact", "folded"] = "folded"
     accents: bool = True
-    min_length: int = Field(default=3, ge=1)
+    min_length: int | None = Field(default=None, ge=1)
     common: Literal["skip", "keep"] = "skip"
     label: str | dict[str, str] = ""
 
@@ -60,7 +61,7 @@ class Source:
     columns: tuple[str, ...]
     labels: tuple[str, ...]
     matching: Matching
-    min_length: int
+    min_length: int | None
     keep_common: bool
 
 
@@ -104,8 +105,9 @@ def _refused(cell: str, found: Key | None, source: Source) -> str | None:
         return "" if not cell.strip() else "longer than 256" if len(cell) > LONGEST else "no letter or digit"
     if MASK in cell:
         return f"with {MASK}"
-    if found.size < source.min_length:
-        return f"shorter than {source.min_length}"
+    least = source.min_length or (3 if any(map(str.isdigit, cell)) else 2)
+    if found.size < least:
+        return f"shorter than {least}"
     if not source.keep_common and len(found.words) == 1 and found.words[0].casefold() in _ordinary():
         return "common words"
     return None
@@ -113,7 +115,8 @@ def _refused(cell: str, found: Key | None, source: Source) -> str | None:
 
 @cache
 def _ordinary() -> frozenset[str]:
-    return frozenset((common_words(_COMMON) | excused()) - people())
+    # Of two letters only function words: most of the others are names as well (al, ed, jo).
+    return frozenset(({w for w in common_words(_COMMON) if len(w) > 2} | excused()) - people())
 
 
 def _reasons(left_out: Mapping[str, int]) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 from taciturn.screening.policies import credentials
-from taciturn.screening.policies.patterns import contact, countries, cues, documents, numbers
+from taciturn.screening.policies.patterns import contact, countries, cues, documents, numbers, runs
 from taciturn.screening.policies.regex import Regex
 from taciturn.screening.policies.shapes import Table
 
 GROUPS: dict[str, Table] = {
     "contact": contact.TABLE,
-    "numbers": numbers.TABLE,
+    "numbers": {**numbers.TABLE, **runs.TABLE},
     "documents": documents.TABLE,
     "countries": {name: maker for pack in countries.PACKS.values() for name, maker in pack.items()},
     "credentials": credentials.TABLE,
@@ -37,27 +37,34 @@ PII = (
     "postcode",
     "url",
     "ip",
+    "ip-cued",
     "account",
     "address-block",
     "bic",
+    "card-code",
     "card-shaped",
     "coordinates",
     "date-of-birth",
     "degrees",
     "driving-licence",
     "email-spoken",
+    "extension",
     "identifier",
     "imei",
     "mac",
     "medical-record",
     "mrz",
     "number-named",
+    "number-run",
+    "number-said",
     "passport",
     "phone-cued",
+    "pin",
     "plate",
     "postcode-cued",
     "street-abroad",
     "tax-id",
+    "us-ssn",
     "vat",
     "vin",
     "wallet",

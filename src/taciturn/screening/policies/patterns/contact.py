@@ -5,6 +5,22 @@ from __future__ import annotations
 from taciturn.screening.policies.shapes import GAP, LEFT, RIGHT, Table, after, define
 
 _EXTENSION = r"(?: ?(?:x|ext\.?) ?\d{1,6})?"
+# Ten digits after one of these are a record, and ten that begin with 1 a time in seconds: no area code does.
+_RECORDS = (
+    "order",
+    "message",
+    "record",
+    "ticket",
+    "invoice",
+    "item",
+    "id",
+    "row",
+    "timestamp",
+    "event",
+    "request",
+    "job",
+)
+_NO_RECORD = "".join(rf"(?<!\b{word}{gap})" for word in _RECORDS for gap in (" ", ": ", " #", "=", "#"))
 _PHONES = "|".join(
     (
         r"(?:(?:\+?1|001)[-. ]?)?(?:\(\d{3}\) ?|\d{3}[-. ])\d{3}[-. ]\d{4}",  # North America, with or without its code
@@ -12,10 +28,11 @@ _PHONES = "|".join(
         r"\(\d{2,5}\) ?\d{3,4}[- ]?\d{3,5}",  # area code in brackets
         r"0\d{1,4}(?:[- ]\d{2,6}){1,4}",  # national, trunk zero
         r"0\d{1,4}[- ]\d{7,8}",
+        r"0\d{1,4} ?/ ?\d{3,9}(?:[- ]\d{1,5}){0,3}",  # 0171/2345678
         r"\d{2}(?:([-. ])\d{2})(?:\1\d{2}){2,3}",
         r"\d{3} \d{7}",
         r"\d{3} \d{3} \d{3,4}",
-        r"\d{10,11}",
+        rf"(?!1\d{{9}}(?!\d))(?i:{_NO_RECORD})\d{{10,11}}",
     )
 )
 _SOME_PHONES = (
@@ -84,7 +101,9 @@ _STATES = (
     r"|texas|california)"
 )
 _PROVIDERS = r"(?:gmail|googlemail|hotmail|yahoo|ymail|outlook|icloud|aol|protonmail|rediffmail|msn|gmx)"
-_AT, _DOT = r"(?: ?[\[({<] ?at ?[\])}>] ?| at | ?@ ?)", r"(?: ?[\[({<] ?(?:dot|punkt|punto) ?[\])}>] ?| dot )"
+_AT = r"(?: ?[\[({<] ?(?:at|ät) ?[\])}>] ?| (?:at|ät|arroba|arobase|chiocciola|małpa) | ?@ ?)"
+_DOT = r"(?: ?[\[({<] ?(?:dot|punkt|punto) ?[\])}>] ?| (?:dot|punkt|punto|kropka) )"
+_SIGN = rf"(?:{_DOT}| (?:underscore|dash|hyphen|minus) )"
 
 # Without a number a street needs capitals.
 _NAMED_STREETS = (
@@ -125,6 +144,7 @@ TABLE: Table = dict(
             "mail dana.vale+x@mail.example.org.",
             "DanaVale@example.org",
             needs=("@",),
+            whole=False,
         ),
         define(
             "phone",
@@ -163,7 +183,7 @@ TABLE: Table = dict(
         ),
         define(
             "email-spoken",
-            rf"(?<![\w.@+-])[\w.+-]{{1,64}}+{_AT}[\w-]{{1,63}}(?:{_DOT}[\w-]{{2,24}}){{1,3}}(?!\w)"
+            rf"(?<![\w.@+-])(?:[\w+-]{{1,30}}+{_SIGN}){{0,4}}[\w.+-]{{1,64}}+{_AT}[\w-]{{1,63}}(?:{_DOT}[\w-]{{2,24}}){{1,3}}(?!\w)"
             rf"|(?<![\w.@+-])(?:[\w.+-]{{1,64}}+ )?(?:\d{{1,8}} )?(?:at |@)?[\w.+-]{{0,64}}?{_PROVIDERS} ?(?:\."
             rf"|dot)? ?(?:com|co|de|net)(?!\w)",
             "dana [at] example [dot] org",
@@ -181,6 +201,15 @@ TABLE: Table = dict(
             label="phone",
             digits=6,
             check="phone",
+        ),
+        after(
+            "extension",
+            r"ext|extn|extension|durchwahl|poste|interno",
+            "ext 555-0132",
+            "extension: 4421",
+            value=r"\d{3,6}(?:[-. ]\d{2,4})?",
+            label="phone",
+            digits=3,
         ),
         define(
             "postcode-cued",
@@ -217,6 +246,7 @@ TABLE: Table = dict(
             r"(?<!\w)(?:https?://|www\.|HTTPS?://|WWW\.)[^\s<>\"']*[^\s<>\"'.,;:!?)\]]",
             "see https://www.example.org/a?b=c",
             needs=("://", "www.", "WWW."),
+            whole=False,
         ),
         define(
             "url-token",
@@ -227,6 +257,7 @@ TABLE: Table = dict(
             "https://example.org/a?sig=" + "abc",
             needs=("://",),
             ignore_case=True,
+            whole=False,
         ),
         define(
             "domain",
@@ -234,6 +265,7 @@ TABLE: Table = dict(
             "visit shop.example.org.",
             needs=(".",),
             ignore_case=True,
+            whole=False,
         ),
         define("name", _NAMED, "My name's Dana Vale.", "Sure, Dana Vale-Ott.", "Dana Vale", group=1),
     )

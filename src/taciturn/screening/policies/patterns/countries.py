@@ -22,7 +22,7 @@ US: Table = dict(
             "social security number is 078051126",
             "last four of my ssn is 2254",
             "ssn 078 05 1126",
-            value=r"\d{3}[- ]?\d{2}[- ]?\d{4}|\d{4}",
+            value=r"\d{3}[-. ]?\d{2}[-. ]?\d{4}|\d{4}",
             label="ssn",
             digits=4,
         ),

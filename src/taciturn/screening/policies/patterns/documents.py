@@ -108,6 +108,7 @@ TABLE: Table = dict(
             "le 14 juillet 1989",
             digits=1,
             ignore_case=True,
+            whole=False,
         ),
         define(
             "date-of-birth",
@@ -120,6 +121,7 @@ TABLE: Table = dict(
             digits=1,
             group=1,
             ignore_case=True,
+            whole=False,
         ),
         define(
             "mrz",

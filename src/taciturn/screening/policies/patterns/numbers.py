@@ -31,7 +31,7 @@ TABLE: Table = dict(
     (
         define(
             "card",
-            rf"{LEFT}(?:{_CARDS})(?!\w|-\d)",
+            rf"{LEFT}(?!1\d{{12}}(?!\d))(?:{_CARDS})(?!\w|-\d)",
             "4111 1111 1111 1111",
             "5500-0000-0000-0004",
             "378282246310005",
@@ -74,6 +74,22 @@ TABLE: Table = dict(
             check="wallet",
             digits=1,
         ),
+        after(
+            "card-code",
+            r"cvv2?|cvc2?|csc|card (?:security|verification) (?:code|value|number)|security code|prüfziffer|cryptogramme",
+            "cvv: 123",
+            "security code is 1234",
+            value=r"\d{3,4}",
+            digits=3,
+        ),
+        after(
+            "pin",
+            r"(?:pin|nip|otp|pass ?code|(?:access|verification|confirmation|login|one[- ]time|sms) (?:pin|code))",
+            "pin is 4821",
+            "your verification code is 482 913",
+            value=r"\d{3,4}[ -]\d{3,4}|\d(?:[ -]\d){3,7}|\d{4,10}",
+            digits=4,
+        ),
         define("reference", r"(?<!\w)[A-Z0-9]{8}(?!\w)", "ref 7GAWK763.", check="mixed", digits=1),
         define(
             "order",
@@ -112,7 +128,17 @@ TABLE: Table = dict(
             label="card",
             digits=16,
         ),
-        define("digits", r"\d++(?:[.,:/-]\d++)*+", "7", "12,345.67", "17:15", "\uff11\uff12", label="number", digits=1),
+        define(
+            "digits",
+            r"\d++(?:[.,:/-]\d++)*+",
+            "7",
+            "12,345.67",
+            "17:15",
+            "\uff11\uff12",
+            label="number",
+            digits=1,
+            whole=False,
+        ),
         define(
             "ip",
             rf"{_V4}|{_V6}",
@@ -121,6 +147,14 @@ TABLE: Table = dict(
             "at 2001:db8::8:800:200c:417a",
             check="ip",
             digits=1,
+        ),
+        after(
+            "ip-cued",
+            r"ip(?:v4)?(?: addr(?:ess)?)?|ip-adresse|adresse ip",
+            "IP address: 8.8.8.8",
+            value=r"\d{1,3}(?:\.\d{1,3}){3}",
+            label="ip",
+            digits=4,
         ),
         define(
             "mac",
