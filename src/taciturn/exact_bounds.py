@@ -12,6 +12,7 @@ from taciturn.errors import UsageError
 Array = npt.NDArray[np.float64]
 
 _LARGE = 20  # times the sample: beyond, what a known size gains is below three per cent
+_EFFORT = 3 * 10**5  # less than a second: a certificate may name any numbers
 
 
 def upper(hits: int, n: int, confidence: float = 0.95) -> float:
@@ -32,14 +33,15 @@ def finite_upper(hits: int, n: int, population: int, confidence: float = 0.95) -
     The largest M/K of n ≤ K ≤ ``population`` for which at most ``hits`` among n of K with M hits have a probability above
     1 − confidence (hypergeometric; Konijn 1973, Buonaccorsi 1987 for one K). Given that n of K were drawn they are a simple
     random sample of the K, so the bound holds whichever K is true. It is exact where all were drawn, and at a confidence of
-    .95 or more never above ``upper`` (Uhlmann 1966), which it is beyond 20 times the sample. 1 when n is 0.
+    .95 or more never above ``upper`` (Uhlmann 1966), which it is beyond 20 times the sample, and where it takes long to
+    compute. 1 when n is 0.
 
     >>> finite_upper(0, 60, 60), round(finite_upper(0, 60, 90), 4), round(finite_upper(0, 60, 10**9), 4)
     (0.0, 0.0256, 0.0487)
     """
     if population < n:
         raise UsageError(f"a sample of {n} cannot come from a population of {population}")
-    if hits >= n or population > _LARGE * n:
+    if hits >= n or population > _LARGE * n or (hits + 1) * (population - n) > _EFFORT:
         return upper(hits, n, confidence)
     sizes = np.arange(n, population + 1, dtype=np.float64)
     low = np.full_like(sizes, hits)  # possible: at most ``hits`` are seen for certain

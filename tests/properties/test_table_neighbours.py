@@ -211,10 +211,10 @@ def slots(*pairs: tuple[str, str], least: int = 1) -> Slots:
 @pytest.mark.parametrize("known", [False, True])
 def test_a_policy_that_takes_one_value_and_gives_another_reaches_the_distance_of_known_slots(known: bool) -> None:
     """π marks y where it comes before x: masking x takes x away and gives y."""
-    pi, wide_ = context_policy(["(y) c x"]), words_policy(["x", "y"])
-    ours, theirs = run(["y c x"], pi, wide_), run([f"y c {MASK}"], pi, wide_)
-    assert ours.texts("skeletons") == theirs.texts("skeletons") == [f"{MASK} c {MASK}"]
-    assert [corpus.texts("redacted") for corpus in (ours, theirs)] == [[f"{MASK} c x"], [f"y c {MASK}"]]
+    pi, wide_ = context_policy(["(y) or x"]), words_policy(["x", "y"])
+    ours, theirs = run(["y or x"], pi, wide_), run([f"y or {MASK}"], pi, wide_)
+    assert ours.texts("skeletons") == theirs.texts("skeletons") == [f"{MASK} or {MASK}"]
+    assert [corpus.texts("redacted") for corpus in (ours, theirs)] == [[f"{MASK} or x"], [f"y or {MASK}"]]
     contexts = Contexts.of(ours.texts("skeletons"), 1)
 
     def of(corpus: ScreenedCorpus) -> Slots:

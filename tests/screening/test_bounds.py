@@ -253,3 +253,10 @@ def test_the_page_says_by_what_the_weighted_bound_is_wider() -> None:
     said = re.search(r"at most (\d+) % wider", page)
     assert said is not None
     assert 100 * (wider - 1) <= int(said[1]) <= 100 * (wider - 1) + 5
+
+
+def test_numbers_too_large_to_go_through_get_the_bound_that_needs_no_size() -> None:
+    """A certificate may name any: 10^9 of 1.5 · 10^9 would take more memory than there is."""
+    for hits, n, population in [(5, 10**9, 15 * 10**8), (5, 10**6, 2 * 10**6), (10**6, 10**9, 10**9 + 1)]:
+        assert finite_upper(hits, n, population) == upper(hits, n)
+    assert finite_upper(10**6, 10**9, 10**9) == 1e-3
