@@ -50,12 +50,13 @@ def test_it_draws_what_sample_draws_ends_with_ctrl_c_and_says_the_bound(
         assert file.stat().st_mode & 0o777 == 0o600
         at = next(i for i, line in enumerate(lines(file)) if "magic word" in line["text"])
         page.change(at, op="add", start=18, end=24, kind="password")
-        page.change(at, op="status", status="done")
+        for number in range(at + 1):  # those above, too: whatever is passed over may be a secret that is missed
+            page.change(number, op="status", status="done")
         page.end()
         assert page.code == 0
         found = page.json()
         wanted = json.loads(said(["recall", str(folder), str(file), "--json"], capsys)[0])
-        assert (found["done"], found["unsure"], found["todo"]) == (1, 0, 11)
+        assert (found["done"], found["unsure"], found["todo"]) == (at + 1, 0, 11 - at)
         assert found["bound"]["delta2"] == wanted["bounds"]["delta2"]
         assert found["bound"]["missed_by_both"] == 1
         heard = page.out + page.err

@@ -176,6 +176,23 @@ def test_only_lines_that_are_done_count() -> None:
     assert all(word not in str(found) for word in (WORD, "Rhonda", "dana@", PHONE))
 
 
+def test_a_record_that_is_passed_over_may_be_a_missed_secret() -> None:
+    """Whoever labels only what is easy, and stops, has no better bound than one who could not judge the rest."""
+    screened = run()
+    lines = labelled(draw(screened, 60, seed=2))[:40]
+    hard = [line.id for line in lines[:30] if WORD in line.text]
+    kept = [line.model_copy(update={"label_status": "todo"}) if line.id in hard else line for line in lines[:30]]
+    unsure = [line.model_copy(update={"label_status": "skip"}) if line.id in hard else line for line in lines[:30]]
+    assert hard
+    assert judge_records(kept, screened, PI, WIDE) == judge_records(unsure, screened, PI, WIDE)
+    done = rates(lines[:30], judge_records(lines[:30], screened, PI, WIDE)).both
+    over = rates(kept, judge_records(kept, screened, PI, WIDE)).both
+    assert (over.records_missed, over.bound) == (done.records_missed, pytest.approx(done.bound))
+    found = findings(screened, kept, judge_records(kept, screened, PI, WIDE), {})
+    assert found["sample"]["passed_over"] == len(hard)
+    assert any("passed over" in each for each in found["conditions"])
+
+
 def test_measure_wants_annotations() -> None:
     plain = screen(Corpus.from_texts(["hello"]), PI, WIDE)
     with pytest.raises(DataError, match="no labelled spans"):

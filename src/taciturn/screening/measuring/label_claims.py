@@ -101,7 +101,7 @@ def conditions(lines: Sequence[Line], overall: Rates) -> Iterator[str]:
     status = Counter(line.label_status for line in lines)
     passed = len(counted(lines)) - status["done"] - status["skip"]
     if left := status["todo"] - passed:
-        yield f"that the last {left} records were left unlabelled has nothing to do with what the others say"
+        yield f"the {left} records left unlabelled below the last one looked at were not left because of what the others say"
     if passed:
         yield f"{passed} records that were passed over, above one that was labelled, count as ones that could not be judged"
     if unsure := status["skip"] + passed:
