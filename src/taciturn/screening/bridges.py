@@ -28,8 +28,11 @@ SHORT = 3
 # ruff: noqa: SIM905  lists of words are read as such
 # Fixed lists, not learned, of words that no list of rare words marks: English; French; German; Spanish and Portuguese;
 # Italian; Dutch; Polish; Arabic names; what stands before numbers.
-BEFORE = frozenset("a an the le la les un une der die das den dem des el los las il lo gli o os de het".split())
-"""Articles."""
+BEFORE = frozenset(
+    "a an the le la les un une der die das den dem des el los las il lo gli o os de het "
+    "mr mrs ms miss dr prof sr sra srta don doña mme mlle herr frau sig pan pani".split()
+)
+"""Articles and titles."""
 BEHIND = frozenset(
     "may march mai mars mayo marzo julio maj "
     "street road lane avenue square terrace drive boulevard crescent court inc ltd llc plc corp co gmbh ag s".split()

@@ -74,6 +74,17 @@ def test_evaluation_agrees_with_screening(chat: Path) -> None:
     assert evaluate(of_corpus(corpus(chat)), [pi])[0].gold_by_label == ()
 
 
+def test_misses_are_those_of_the_bridge_that_was_chosen(tmp_path: Path) -> None:
+    text = "then ask Rodger of Earlsferry about it"
+    span = {"start": 9, "end": 29, "label": "name"}
+    (tmp_path / "chat.jsonl").write_text(json.dumps({"text": text, "spans": [span]}) + "\n")
+    pi, wide = policy("phone"), policy("conservative")
+    for bridge, missed in (("signs", 1), ("particles", 0)):
+        screened = screen(corpus(tmp_path), pi, wide, bridge=bridge)  # type: ignore[arg-type]
+        assert screened.counts.gold_missed_by_both == missed
+        assert len(list(misses_of(screened, corpus(tmp_path), pi, wide))) == missed
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_counts_survive_pieces_workers_and_the_folder(chat: Path, workers: int) -> None:
     pi, wide = both(chat)

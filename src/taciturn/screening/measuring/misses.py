@@ -22,8 +22,8 @@ def misses_of(
     screened: ScreenedCorpus, corpus: Corpus, pi: Policy, conservative: Policy, public: Public | None = None
 ) -> Iterator[dict[str, Any]]:
     """The secrets that both policies miss with skeletons (``gold.missed``), in corpus order. corpus, pi, conservative,
-    public: what ``screened`` was made of. Records with annotations are screened again. Documents that cleaning left out
-    are not in it, nor ids that screening changed, which are those of the input here.
+    public: what ``screened`` was made of. Records with annotations are screened again, those of documents that cleaning left
+    out, too; ids are those of the input.
 
     Raises MismatchError if ``corpus`` is another input.
     """
@@ -31,7 +31,7 @@ def misses_of(
     if dict(corpus.digests()) != {each.name: each.digest for each in manifest.inputs}:
         raise MismatchError("these are not the files this corpus was screened from; name the same files")
     finder: Finder = Missing(pi, manifest.miss_rate, manifest.miss_seed) if manifest.miss_rate else pi
-    local = Local.of(finder, Sparing.of(pi, conservative, public), manifest.skeletons)
+    local = Local.of(finder, Sparing.of(pi, conservative, public), manifest.skeletons, manifest.bridge)
     records = of_corpus(corpus, manifest.unit, manifest.counts.quarantined)  # type: ignore[arg-type]
     for some in batches(record for record in records if record.gold):
         for row in local.rows(some):
