@@ -184,3 +184,50 @@ def everything_visible(document: Document, start: int, end: int) -> bool:
 def test_long_runs_take_linear_time(text: str) -> None:
     repeated = text * (300_000 // len(text))
     assert "".join(sentences(repeated)) == repeated
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Er wurde am 3. Mai 1980 in Berlin geboren.",
+        "Der 2. Senat des BGH, Az. III ZR 12/20, entschied.",
+        "Dr. med. Hans Meyer, geb. am 12. 3. 1970",
+        "Herr Prof. Dr. h.c. mult. Meyer kommt aus der Bahnhofstr. Neustadt.",
+        "Mieszka przy ul. Długiej 5 w Gdańsku.",
+        "Firma Kowalski Sp. z o.o. w Warszawie.",
+        "Sygn. akt II K 12/20, art. 6 ust. 1 lit. b RODO, zm. Kowalski",
+        "Il habite 12 av. Foch à Paris.",
+        "El Sr. García vive en la Avda. América n.º 5, 3.º B.",
+        "La sig.ra Rossi, nata il 3.5.1970 a Roma, res. in via Verdi n. 5",
+        "Dhr. J. de Vries woont aan de Kerkstr. 5 te Utrecht.",
+        "Av. da Liberdade, 12, com o Exmo. Sr. Dr. João Silva",
+        "Call 555. 010. 7788 now.",
+        "Rufen Sie 030. 1234. 5678 an.",
+    ],
+)
+def test_stops_inside_names_dates_addresses_and_numbers_end_nothing(text: str) -> None:
+    assert [r.text for r in split(Document("d", text), "sentence")] == [text]
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Das war der 3. | Er kam.", "Am 24. Dezember. | Danach kam er.", "A table for 4. | Please call me. | John came."],
+)
+def test_stops_that_end_a_sentence_still_do(text: str) -> None:
+    pieces = text.replace(" | ", " |").split("|")
+    assert [r.text for r in split(Document("d", "".join(pieces)), "sentence")] == pieces
+
+
+def test_a_key_is_one_record() -> None:
+    key = "-----BEGIN RSA PRIVATE KEY-----\nMIIB\nabc=\n-----END RSA PRIVATE KEY-----\n"
+    for unit in ("sentence", "turn"):
+        assert [r.text for r in split(Document("d", f"see\n{key}ok\n"), unit)] == ["see\n", key, "ok\n"]
+    never = "-----BEGIN A-----\nx\n-----BEGIN B-----\ny\n-----END B-----\n"
+    assert [len(r.text.splitlines()) for r in split(Document("d", never), "sentence")] == [1, 1, 3]
+    assert len(split(Document("d", "-----BEGIN A-----\n" * 50), "sentence")) == 50
+
+
+def test_masking_a_key_changes_one_record() -> None:
+    text = "see\n-----BEGIN RSA PRIVATE KEY-----\nMIIB\n-----END RSA PRIVATE KEY-----\nok\n"
+    start, end = text.index("-----BEGIN"), text.index("-----\nok") + 5
+    assert aligned(Document("d", text), "sentence", start, end)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Literal, get_args
 
@@ -31,13 +32,14 @@ _STOP = re.compile(
 )
 _DOTTED = re.compile(r"(?:[^\W\d_]\.)+[^\W\d_]{1,2}")
 _LOOK_BACK = 24
+_BEGIN, _END, _LONGEST_KEY = "-----BEGIN ", "-----END ", 1 << 15
 _PAUSES = frozenset(".…")
 
 
 def split(document: Document, unit: Unit) -> list[Record]:
     """The records of a document, in order; their ids are "<document id>#<index from 0>".
 
-    sentence: never crosses a line end or a turn. turn: of a dialogue, else each line. A piece of white space alone joins
+    sentence: never crosses a line end, but inside "-----BEGIN …" to "-----END …", or a turn. turn: of a dialogue, else each line. A piece of white space alone joins
     the record before it (the first one: the record after). Gold spans that cross records are cut into each. A
     conversation or a pair is one record: UsageError for any other unit.
 
@@ -106,9 +108,22 @@ def _ends(document: Document, unit: Unit) -> list[int]:
         if unit == "turn" and document.turns:
             ends.append(end)
         else:
+            first = len(ends)
             _line_ends(text, start, end, unit == "sentence", ends)
+            for low, high in _armoured(text, start, end):
+                ends[first:] = [at for at in ends[first:] if not low < at < high]
         start = end
     return ends
+
+
+def _armoured(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
+    """From each line "-----BEGIN …" to the one "-----END …" after it, if that is near: a key is one secret."""
+    while (start := text.find(_BEGIN, start, end)) >= 0:
+        high = text.find(_END, start, min(end, start + _LONGEST_KEY))
+        after = text.find(_BEGIN, start + 1, end)
+        if high >= 0 and not start < after < high:
+            yield text.rfind("\n", 0, start) + 1, text.find("\n", high, end) + 1 or end
+        start += len(_BEGIN)
 
 
 def _line_ends(text: str, start: int, end: int, sentences: bool, ends: list[int]) -> None:
@@ -150,11 +165,19 @@ def _is_end(text: str, start: int, stop: int, following: str) -> bool:
         return True
     word = before.rsplit(None, 1)[-1].lstrip(_OPENERS)
     key = word.lower()
-    if key in NEVER_LAST:
+    if key in NEVER_LAST or (word[-1:].isdigit() and following[:1].isdigit()):  # 030. 1234. 5678, am 12. 3. 1970
         return False
     if key in BEFORE_NUMBER and following[:1].isdigit():
         return False
-    if key in SELDOM_LAST or (len(word) == 1 and word.isalpha()) or ("." in word and _DOTTED.fullmatch(word)):
+    ordinal = word.isdigit() and len(word) <= 2  # am 3. Mai, der 2. Senat
+    street = key.endswith(("str", "straat")) and len(key) > 4
+    if (
+        key in SELDOM_LAST
+        or ordinal
+        or street
+        or (len(word) == 1 and word.isalpha())
+        or ("." in word and _DOTTED.fullmatch(word))
+    ):
         return following[:1].isupper() and following.lower() in STARTERS
     numbers_a_list = word.isdigit() and len(word) <= 3 and stop - start == len(before) and before.strip() == word
     return not numbers_a_list
