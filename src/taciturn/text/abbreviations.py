@@ -1,7 +1,7 @@
 """Words before a full stop that may not end a sentence, and words that most likely begin one. Lower case, no stop.
 
-English first, then German, French, Spanish, Italian, Dutch, Polish and Portuguese, for every text: which language it is in is
-not asked. A stop that is missed only makes a record longer; one too many cuts a name or an address in two.
+English first, then German, French, Spanish, Italian, Dutch, Polish and Portuguese, for every text: its language is not
+asked. A stop that is missed only makes a record longer; one too many cuts a name or an address in two.
 """
 
 from __future__ import annotations

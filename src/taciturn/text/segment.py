@@ -39,8 +39,9 @@ _PAUSES = frozenset(".…")
 def split(document: Document, unit: Unit) -> list[Record]:
     """The records of a document, in order; their ids are "<document id>#<index from 0>".
 
-    sentence: never crosses a line end, but inside "-----BEGIN …" to "-----END …", or a turn. turn: of a dialogue, else each line. A piece of white space alone joins
-    the record before it (the first one: the record after). Gold spans that cross records are cut into each. A
+    sentence: never crosses a line end or a turn, but what stands from "-----BEGIN …" to "-----END …" is one record. turn: of
+    a dialogue, else each line. A piece of white space alone joins the record before it (the first one: the record after).
+    Gold spans that cross records are cut into each. A
     conversation or a pair is one record: UsageError for any other unit.
 
     >>> [r.text for r in split(Document("d", "Dr. No paid $3.50. Why?\\nOK."), "sentence")]
@@ -170,14 +171,8 @@ def _is_end(text: str, start: int, stop: int, following: str) -> bool:
     if key in BEFORE_NUMBER and following[:1].isdigit():
         return False
     ordinal = word.isdigit() and len(word) <= 2  # am 3. Mai, der 2. Senat
-    street = key.endswith(("str", "straat")) and len(key) > 4
-    if (
-        key in SELDOM_LAST
-        or ordinal
-        or street
-        or (len(word) == 1 and word.isalpha())
-        or ("." in word and _DOTTED.fullmatch(word))
-    ):
+    letters = (len(word) == 1 and word.isalpha()) or ("." in word and _DOTTED.fullmatch(word))
+    if key in SELDOM_LAST or ordinal or letters or (key.endswith("str") and len(key) > 4):
         return following[:1].isupper() and following.lower() in STARTERS
     numbers_a_list = word.isdigit() and len(word) <= 3 and stop - start == len(before) and before.strip() == word
     return not numbers_a_list
