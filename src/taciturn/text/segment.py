@@ -41,8 +41,7 @@ def split(document: Document, unit: Unit) -> list[Record]:
 
     sentence: never crosses a line end or a turn, but what stands from "-----BEGIN …" to "-----END …" is one record. turn: of
     a dialogue, else each line. A piece of white space alone joins the record before it (the first one: the record after).
-    Gold spans that cross records are cut into each. A
-    conversation or a pair is one record: UsageError for any other unit.
+    Gold spans that cross records are cut into each. A conversation or a pair is one record: UsageError for any other unit.
 
     >>> [r.text for r in split(Document("d", "Dr. No paid $3.50. Why?\\nOK."), "sentence")]
     ['Dr. No paid $3.50. ', 'Why?\\n', 'OK.']
