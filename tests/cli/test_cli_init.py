@@ -19,7 +19,7 @@ from taciturn.project.comments import words_for
 from taciturn.project.inspect_files import Look, inspect
 from taciturn.project.language import language
 from taciturn.project.settings import Plan, Read, Screen, Settings, load
-from taciturn.project.suggest import delta, suggest, unit
+from taciturn.project.suggest import delta, suggest, suggested_comments, unit
 from taciturn.project.write import render, toml
 from taciturn.screening.corpus.screened import load as load_screened
 from taciturn.text.readers import read
@@ -124,6 +124,12 @@ def test_settings_follow_the_size() -> None:
     )
     assert suggest(small, ["a"], "w", mechanism="sgd").plan.epsilon is None
     large = replace(small, documents=5000, whole=True)
+    assert suggest(large, ["a"], "w").plan.options["fill"] == "learned"
+    assert "fill" not in suggest(small, ["a"], "w").plan.options
+    assert "fill" not in suggest(large, ["a"], "w", mechanism="jft").plan.options
+    assert "goes into a table that is released" in " ".join(
+        suggested_comments(large, suggest(large, ["a"], "w"))["plan"]
+    )
     learned = {
         name for name in MECHANISMS if suggest(large, ["a"], "w", mechanism=name).plan.model.tokenizer != "bytes"
     }

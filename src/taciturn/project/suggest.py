@@ -20,7 +20,8 @@ PUBLIC = (
 )
 """What `public_values` may hold."""
 FEW = 1000
-"""With fewer documents, canaries would be a visible share of the corpus."""
+"""With fewer documents, canaries would be a visible share of the corpus, and hardly a value stands in enough records for a
+table of common ones (docs/how-to/learned-values.md)."""
 
 
 def suggest(
@@ -82,7 +83,11 @@ def suggested_comments(look: Look, settings: Settings) -> Mapping[str, Sequence[
     if look.users is not None:
         read.append(f"{look.users:,} users; one with many records: user_dp promises something about the whole of them.")
     read += [f"Not readable: {name}" for name, _ in look.unreadable[:3]]
-    return {"read": read, "screen": [language_note(look), *PUBLIC], "plan": [_mechanism_note(settings)]}
+    return {
+        "read": read,
+        "screen": [language_note(look), *PUBLIC],
+        "plan": [_mechanism_note(settings), *_table_note(settings)],
+    }
 
 
 def language_note(look: Look) -> str:
@@ -95,6 +100,15 @@ def language_note(look: Look) -> str:
         f"Language: {look.language}. π_c is made for English: in other languages nearly every word is suspicious, which is "
         "safe and costs utility."
     )
+
+
+def _table_note(settings: Settings) -> list[str]:
+    if settings.plan.options.get("fill") != "learned":
+        return []
+    return [
+        "fill = learned: what some forty records share goes into a table that is released (values.json), whoever wrote it,",
+        "and is learned without noise. What one user repeats counts once if read.user is set. fill = none: no table.",
+    ]
 
 
 def _mechanism_note(settings: Settings) -> str:
@@ -113,9 +127,10 @@ def _model(name: str, look: Look, mechanism: str) -> ModelConfig:
 
 
 def _options(mechanism: str, documents: int) -> dict[str, object]:
-    """A batch that is small beside the corpus."""
+    """A batch that is small beside the corpus; values for the masks of crt where enough records can share one."""
     fields = mechanism_named(mechanism).Config.model_fields
     batch = min(256, max(8, documents // 10))
     if "private" in fields:
-        return {"private": {"batch": batch, **({"clip": 0.1} if mechanism == "jft" else {})}}
+        fill = {"fill": "learned"} if mechanism == "crt" and documents >= FEW else {}
+        return {**fill, "private": {"batch": batch, **({"clip": 0.1} if mechanism == "jft" else {})}}
     return {"batch": batch} if "batch" in fields else {}
