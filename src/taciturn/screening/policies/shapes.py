@@ -20,6 +20,8 @@ GAP = (
     r"(?:[ _-]{0,2}(?:numbers?|num|no|nr|n°|no\.|nummer|ids?|codes?|is|was|it's|its|are|reads|of mine|for me"
     r"|end(?:s|ing)? (?:in|with)|last (?:4|four)(?: digits?)?|digits?)(?![^\W_])\.?){0,4}[\s:=#\"'(\[-]{1,4}"
 )
+# The same for words that few others part from their number: a shorter pattern is scanned for at less cost.
+BRIEF = r"(?:[ _-](?:numbers?|no|codes?|is|was|addr(?:ess)?)(?![^\W_])\.?){0,2}[\s:=#\"'(-]{1,3}"
 # A code with a digit near its start, perhaps in groups: AB-123456, 12 345 678, lky 456, a 4 g 4 f 3. Digits stand in the
 # pattern itself, not in a lookahead, which the prefilter (relax.py) cannot see.
 NOT_WORD = (
@@ -43,6 +45,8 @@ def cued(cue: str, value: str = CODE, gap: str = GAP) -> str:
     return rf"(?<![^\W_])(?:{cue}){gap}({value})(?!\w)"
 
 
-def after(name: str, cue: str, *finds: str, value: str = CODE, digits: int = 1, **options: Any) -> tuple[str, Maker]:
+def after(
+    name: str, cue: str, *finds: str, value: str = CODE, gap: str = GAP, digits: int = 1, **options: Any
+) -> tuple[str, Maker]:
     """A detector of the value behind a cue, whatever the case."""
-    return define(name, cued(cue, value), *finds, group=1, digits=digits, ignore_case=True, **options)
+    return define(name, cued(cue, value, gap), *finds, group=1, digits=digits, ignore_case=True, **options)

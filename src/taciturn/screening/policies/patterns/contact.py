@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taciturn.screening.policies.shapes import GAP, LEFT, RIGHT, Table, after, define
+from taciturn.screening.policies.shapes import BRIEF, GAP, LEFT, RIGHT, Table, after, define
 
 _EXTENSION = r"(?: ?(?:x|ext\.?) ?\d{1,6})?"
 # Ten digits after one of these are a record, and ten that begin with 1 a time in seconds: no area code does.
@@ -208,6 +208,7 @@ TABLE: Table = dict(
             "ext 555-0132",
             "extension: 4421",
             value=r"\d{3,6}(?:[-. ]\d{2,4})?",
+            gap=BRIEF,
             label="phone",
             digits=3,
         ),

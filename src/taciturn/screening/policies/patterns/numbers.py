@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from taciturn.screening.policies.shapes import CODE, LEFT, RIGHT, Table, after, define
+from taciturn.screening.policies.shapes import BRIEF, CODE, LEFT, RIGHT, Table, after, define
 
 _CARDS = r"\d{4}([- ]?)\d{4}\1\d{4}\1\d{4}(?:\1\d{1,3})?|\d{4}([- ]?)\d{6}\2\d{5}|\d{12,19}"
 _V4 = r"(?<![\w.])\d{1,3}(?:\.\d{1,3}){3}(?!\w|\.\d)"
@@ -80,6 +80,7 @@ TABLE: Table = dict(
             "cvv: 123",
             "security code is 1234",
             value=r"\d{3,4}",
+            gap=BRIEF,
             digits=3,
         ),
         after(
@@ -87,6 +88,7 @@ TABLE: Table = dict(
             r"(?:pin|nip|otp|pass ?code|(?:access|verification|confirmation|login|one[- ]time|sms) (?:pin|code))",
             "pin is 4821",
             "your verification code is 482 913",
+            gap=BRIEF,
             value=r"\d{3,4}[ -]\d{3,4}|\d(?:[ -]\d){3,7}|\d{4,10}",
             digits=4,
         ),
@@ -153,6 +155,7 @@ TABLE: Table = dict(
             r"ip(?:v4)?(?: addr(?:ess)?)?|ip-adresse|adresse ip",
             "IP address: 8.8.8.8",
             value=r"\d{1,3}(?:\.\d{1,3}){3}",
+            gap=BRIEF,
             label="ip",
             digits=4,
         ),
