@@ -159,7 +159,7 @@ def test_shapes_are_made_of_public_values_where_a_file_names_some(tmp_path: Path
     rule = next(phase.rule for phase in plan.phases if not phase.moves)
     assert isinstance(rule, Counts)
     table = noised(slots_of(plan, plan.phases[0], screened), rule, SecretSource(1), 0)
-    assert table.shapes == ("X Hotel",)
+    assert table.shapes == ("the X Hotel",)
     filler = filler_of(byte_tokenizer(), plan, filled, screened, 512, known)
     rows = np.flatnonzero([MASK in text for text in filler.texts])
     written = filler.written(table, None, rows, (0,), 1)

@@ -12,6 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from taciturn.screening.bridges import BEFORE
 from taciturn.screening.policies.rare_words import common_words, names
 
 RARE = 4.0
@@ -73,13 +74,26 @@ def made(form: str, random: np.random.Generator, known: Known = NOTHING) -> str:
     >>> made("dd:dd", np.random.default_rng(0))[2], len(made("AAdddd", np.random.default_rng(0)))
     (':', 6)
     """
-    if some := known.get(form):
-        return some[random.integers(len(some))]
+    article, core = ("", form) if form in known else _parted(form)
+    if some := known.get(core):
+        return article + some[random.integers(len(some))]
     clock = _CLOCK.fullmatch(form.strip(".,!?;"))
     if clock:
         hour, minute = random.integers(24), 5 * random.integers(12)
         return form.replace(clock[0], f"{hour:02d}:{minute:02d}" if clock[0][1] == "d" else f"{hour % 10}:{minute:02d}")
     return "".join(_made(piece, random) for piece in _PIECE.findall(form))
+
+
+def _parted(form: str) -> tuple[str, str]:
+    """The articles that a value begins with, as skeletons mask them with it, and the rest.
+
+    >>> _parted("the X Hotel")
+    ('the ', 'X Hotel')
+    """
+    at = 0
+    while (word := form[at:].partition(" ")[0]).casefold() in BEFORE and len(word) < len(form) - at:
+        at += len(word) + 1
+    return form[:at], form[at:]
 
 
 def _made(piece: str, random: np.random.Generator) -> str:
