@@ -9,6 +9,7 @@ from taciturn.mechanisms.registry import mechanism as mechanism_named
 from taciturn.mechanisms.settings import ModelConfig
 from taciturn.project.inspect_files import UNFIELDED, Look
 from taciturn.project.settings import Audit, Canaries, Plan, Read, Screen, Settings, Split
+from taciturn.screening.policies.rare_words import languages
 
 PACKS = {"en": ("us", "gb"), "de": ("de",), "fr": ("fr",), "es": ("es",), "hi": ("in",)}
 """Language → national numbers to look for, beside ``pii``."""
@@ -47,7 +48,9 @@ def suggest(
         read=read,
         split=split,
         canaries=Canaries(number=canaries, copies=COPIES),
-        screen=Screen(policy=("pii", *PACKS.get(look.language or "", ())), unit=unit(look)),
+        screen=Screen(
+            policy=("pii", *PACKS.get(look.language or "", ())), conservative=(_conservative(look),), unit=unit(look)
+        ),
         plan=Plan(
             mechanism=mechanism,
             epsilon=None if mechanism in ("sgd", "redacted") else 3.0,  # no noise, no target
@@ -90,16 +93,20 @@ def suggested_comments(look: Look, settings: Settings) -> Mapping[str, Sequence[
     }
 
 
+def _conservative(look: Look) -> str:
+    other = look.language not in (None, "en") and look.language in languages()
+    return f"conservative@{look.language}" if other else "conservative"
+
+
 def language_note(look: Look) -> str:
     """What the language means for the policies."""
     if look.language is None:
         return "Language: not recognised; π has no national numbers, and π_c is made for English."
     if look.language == "en":
         return "Language: en. Names and places take a recogniser: add spacy:low-entity to policy."
-    return (
-        f"Language: {look.language}. π_c is made for English: in other languages nearly every word is suspicious, which is "
-        "safe and costs utility."
-    )
+    if look.language in languages():
+        return f"Language: {look.language}. π_c has its words; names take a recogniser of it: spacy:LEVEL@PIPELINE."
+    return f"Language: {look.language}. There is no list of its words; π_c is made for English: measure what it misses."
 
 
 def _table_note(settings: Settings) -> list[str]:

@@ -34,10 +34,17 @@ BEFORE = frozenset(
 )
 """Articles and titles."""
 BEHIND = frozenset(
-    "may march mai mars mayo marzo julio maj "
+    "may march "
+    "januar februar märz april mai juni juli august september oktober november dezember "
+    "janvier février mars avril juin juillet août septembre octobre novembre décembre "
+    "enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre "
+    "gennaio febbraio aprile maggio giugno luglio settembre ottobre dicembre "
+    "januari februari maart mei augustus december "
+    "janeiro fevereiro março maio junho julho setembro outubro novembro dezembro "
+    "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia "
     "street road lane avenue square terrace drive boulevard crescent court inc ltd llc plc corp co gmbh ag s".split()
 )
-"""Months that are other words, too, kinds of streets and of firms, and the end of a genitive that stands by itself."""
+"""Months, kinds of streets and of firms, and the end of a genitive that stands by itself."""
 PARTICLES = BEFORE.union(
     "of and upon".split(),
     "du et sur sous aux au".split(),

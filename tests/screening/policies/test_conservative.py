@@ -198,3 +198,43 @@ def test_strict_marks_most_addresses_whole(shared: Path) -> None:
         ]
         shares.append(sum(whole) / len(whole))
     assert shares[0] < 0.95 < 0.985 < shares[1]
+
+
+FRENCH = (
+    "je voudrais une table pour demain soir Dupont Émile 17:45 l'hôtel de la gare rue zyx merci d'Artagnan <MASK> , Le"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "marked"),
+    [
+        ("conservative@fr", "Je voudrais une table pour demain soir, merci beaucoup à vous.", []),
+        ("conservative@fr", "la table de Dupont à l'hôtel", ["Dupont"]),
+        ("conservative:strict@fr", "il habite chez dupont", ["dupont"]),
+        ("conservative@de", "ich komme morgen mit meinem Hund", ["Hund"]),
+        ("conservative@es", "el gobierno de la ciudad está aquí", []),
+        ("conservative@pl", "proszę przyjść jutro, to jest bardzo ważne dla Kowalskiego", ["Kowalskiego"]),
+        ("conservative:paranoid@it", "non è vero che la casa", ["vero", "casa"]),
+    ],
+)
+def test_other_languages_have_words_of_their_own(name: str, text: str, marked: list[str]) -> None:
+    found = policy(name).find([text])[0]
+    assert [text[s.start : s.end] for s in found.spans] == marked
+    assert len(policy(name.partition("@")[0]).find([text])[0].spans) > len(marked)  # English sees strange words
+
+
+@given(st.lists(st.sampled_from(FRENCH.split()), max_size=10).map(" ".join))
+def test_levels_of_another_language_are_nested_and_go_word_by_word(text: str) -> None:
+    for weak, strong in pairwise(f"{level}@fr" for level in LEVELS):
+        assert covered(weak, text) <= covered(strong, text)
+    assert all(words.local(View.of(text)) for words in policy("conservative@fr").detectors if words.name == "words")
+
+
+def test_a_language_without_a_list_is_named_with_those_that_have_one() -> None:
+    with pytest.raises(UsageError, match=r"no list of words of the language 'tlh'; there are: .*de, el, en"):
+        named_policy("conservative@tlh")
+    with pytest.raises(UsageError, match="unknown level 'strikt'; did you mean 'strict'"):
+        named_policy("conservative:strikt@de")
+    identities = {named_policy(name).identity for name in ("conservative", "conservative@fr", "conservative@de")}
+    assert len(identities) == 3
+    assert named_policy("conservative@en").identity == named_policy("conservative").identity

@@ -7,7 +7,8 @@
 | ``conservative:strict`` | also words rarer than ten in a million, and all of a record that holds a cue ("name", "street") |
 | ``conservative:paranoid`` | every word but 600 function words and words of customer service; all of a record with a cue |
 
-They are made for English: in other languages nearly every word is marked. ``strongest`` picks one by measurement.
+They are made for English: of French more than half of the words would be marked. ``conservative@fr`` has the words of
+French. ``strongest`` picks a level by measurement.
 """
 
 from __future__ import annotations
@@ -67,15 +68,17 @@ _SERVICE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """Marks every word outside a closed list, by what it is alone, as ``Words`` does."""
+    """Marks every word outside a closed list, by what it is alone, as ``Words`` does: of other languages than English, the
+    most frequent words."""
 
     name: str = "words-paranoid"
+    language: str = "en"
 
     def definition(self) -> Mapping[str, object]:
-        return {"kind": "closed", "plain": digest(_plain())}
+        return {"kind": "closed", "plain": digest(_plain(self.language))}
 
     def find(self, views: Sequence[View]) -> list[Detection]:
-        return all_but(_plain(), views, self.name)
+        return all_but(_plain(self.language), views, self.name)
 
     def local(self, view: View) -> bool:  # noqa: ARG002  see rare_words.py
         return True
@@ -114,11 +117,11 @@ _PATTERNS = (
 # "handle" takes the whole of a word that has an "@" in it: user names, addresses, bare hosts.
 _HANDLE = r"(?<![^\s@])[^\s@]*+@\S*(?<![.,;:!?)\]\"'])"
 
-_WORDS: dict[str, Callable[[], list[Detector]]] = {
-    "": lambda: [Words()],
-    "names": lambda: [Words(names=True, name="words-names")],
-    "strict": lambda: [Words(_STRICT, names=True, name="words-strict"), Cue()],
-    "paranoid": lambda: [Closed(), Cue()],
+_WORDS: dict[str, Callable[[str], list[Detector]]] = {
+    "": lambda language: [Words(language=language)],
+    "names": lambda language: [Words(names=True, name="words-names", language=language)],
+    "strict": lambda language: [Words(_STRICT, names=True, name="words-strict", language=language), Cue()],
+    "paranoid": lambda language: [Closed(language=language), Cue()],
 }
 
 OPTIONS: tuple[str, ...] = ()
@@ -132,18 +135,20 @@ def named(argument: str = "", options: Mapping[str, object] | None = None) -> li
     >>> [d.name for d in named("strict")][-2:]
     ['words-strict', 'cue']
     """
-    if argument not in _WORDS:
-        raise UsageError(f"conservative: unknown level '{argument}'; {nearest(argument, filter(None, _WORDS))}")
+    level, _, language = argument.partition("@")
+    if level not in _WORDS:
+        raise UsageError(f"conservative: unknown level '{level}'; {nearest(level, filter(None, _WORDS))}")
     for option in options or ():
         raise UsageError(f"conservative: unknown option '{option}'; it takes none")
     handle = Regex("handle", _HANDLE, "handle", ("ask @dana", "a@b"), needs=("@",))
-    return [*(patterns.detector(name) for name in _PATTERNS), handle, *_WORDS[argument]()]
+    return [*(patterns.detector(name) for name in _PATTERNS), handle, *_WORDS[level](language or "en")]
 
 
 @cache
-def _plain() -> frozenset[str]:
+def _plain(language: str) -> frozenset[str]:
     # Whatever "strict" marks is marked here too, so that the levels are nested.
-    return capitalised((excused() | _SERVICE) & plain_words(_STRICT, without_names=True))
+    known = excused(language) | (_SERVICE if language == "en" else frozenset())
+    return capitalised(known & plain_words(_STRICT, without_names=True, language=language), language)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,13 +52,24 @@ _MODALS = ("May", "Will")
 _MODAL = re.compile(r"(?:May|Will)(?= (?:I|we|you|it|there|that|this|they|the)\b)")
 
 
+_FUNCTION = 6.0  # once in a thousand words: from there on nearly all are function words
+
+
 @cache
-def common_words(zipf: float) -> frozenset[str]:
-    """Lower-case English words with a Zipf frequency (log10 per 10^9 words, wordfreq) of at least ``zipf`` >= 3."""
+def languages() -> tuple[str, ...]:
+    """Codes of the languages whose words are known and stand between blanks."""
+    import wordfreq
+
+    return tuple(sorted(set(wordfreq.available_languages("small")) - {"ja", "ko", "zh"}))
+
+
+@cache
+def common_words(zipf: float, language: str = "en") -> frozenset[str]:
+    """Lower-case words of a language with a Zipf frequency (log10 per 10^9 words, wordfreq) of at least ``zipf`` >= 3."""
     import wordfreq
 
     floor = 10 ** (zipf - 9)
-    return frozenset(w for w, f in wordfreq.get_frequency_dict("en", wordlist="small").items() if f >= floor)
+    return frozenset(w for w, f in wordfreq.get_frequency_dict(language, wordlist="small").items() if f >= floor)
 
 
 @cache
@@ -69,21 +80,26 @@ def names() -> frozenset[str]:
 
 
 @cache
-def excused() -> frozenset[str]:
-    """Lower-case function words, greetings and bits of contractions."""
-    return _EXCUSED | _STEMS
+def excused(language: str = "en") -> frozenset[str]:
+    """Lower-case function words, greetings and bits of contractions; of other languages than English, the most frequent
+    words."""
+    if language == "en":
+        return _EXCUSED | _STEMS
+    return frozenset(w for w in common_words(_FUNCTION, language) if w.isalpha())
 
 
 @cache
-def plain_words(rare_below: float, without_names: bool = False) -> frozenset[str]:
+def plain_words(rare_below: float, without_names: bool = False, language: str = "en") -> frozenset[str]:
     """Every word that ``Words`` leaves unmarked, as it may be written: there are no others."""
-    lower = {w for w in common_words(rare_below) | _STEMS if w.isascii() and w.isalpha() and w.islower()}
-    return capitalised(lower - names() if without_names else lower)
+    known = common_words(rare_below, language) | (_STEMS if language == "en" else frozenset())
+    lower = {w for w in known if w.isalpha() and w == w.lower() and (w.isascii() or language != "en")}
+    return capitalised(lower - names() if without_names else lower, language)
 
 
-def capitalised(words: Set[str]) -> frozenset[str]:
+def capitalised(words: Set[str], language: str = "en") -> frozenset[str]:
     """``words``, and what may have a capital without being a name."""
-    return frozenset({*words, *(w.capitalize() for w in _EXCUSED), "OK"})
+    first = _EXCUSED if language == "en" else excused(language)
+    return frozenset({*words, *(w.capitalize() for w in first), "OK"})
 
 
 @cache
@@ -123,32 +139,38 @@ def _located(text: str, marked: Sequence[str], detector: str) -> Detection:
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """Marks a word that has a capital (but see ``_EXCUSED``), a digit, "_" or a non-ASCII character, or that is rare.
+    """Marks a word that has a capital (but see ``excused``), a digit or "_", or that is rare in the language; of English,
+    also one with a character outside ASCII.
 
     rare_below: Zipf frequency under which a word is rare; 3 is once in a million words, the lowest the word list knows.
-    names: also marks lower-case words that are names of people.
+    names: also marks lower-case words that are names of people. A German noun has a capital, and so is marked.
     """
 
     rare_below: float = 3.0
     names: bool = False
     name: str = "words"
+    language: str = "en"
 
     def __post_init__(self) -> None:
         if not 3.0 <= self.rare_below <= 8.0:
             raise UsageError(f"words: rare_below must lie in [3, 8], found {self.rare_below:g}")
+        if self.language not in languages():
+            known = ", ".join(languages())
+            raise UsageError(f"words: no list of words of the language '{self.language}'; there are: {known}")
 
     def definition(self) -> Mapping[str, object]:
         named = {"names": digest(names())} if self.names else {}
         return {
             "kind": "words",
             "rare_below": self.rare_below,
-            "lists": _lists(self.rare_below),
+            "lists": _lists(self.rare_below, self.language),
             "patterns": [WORD.pattern, _MODAL.pattern],
+            **({} if self.language == "en" else {"language": self.language}),
             **named,
         }
 
     def find(self, views: Sequence[View]) -> list[Detection]:
-        return all_but(plain_words(self.rare_below, self.names), views, self.name)
+        return all_but(plain_words(self.rare_below, self.names, self.language), views, self.name)
 
     def local(self, view: View) -> bool:  # noqa: ARG002  see the top of this file
         return True
@@ -159,12 +181,12 @@ class Words:
         >>> [w for w in ("Hello", "the", "Slevin", "slevin", "7GAWK763", "laPena", "I", "IBM", "naïve") if Words().marks(w)]
         ['Slevin', 'slevin', '7GAWK763', 'laPena', 'IBM', 'naïve']
         """
-        return word not in plain_words(self.rare_below, self.names)
+        return word not in plain_words(self.rare_below, self.names, self.language)
 
 
 @cache
-def _lists(rare_below: float) -> str:
-    lists = "\n".join(sorted(common_words(rare_below))) + "\0" + "\n".join(sorted(excused()))
+def _lists(rare_below: float, language: str) -> str:
+    lists = "\n".join(sorted(common_words(rare_below, language))) + "\0" + "\n".join(sorted(excused(language)))
     return hashlib.blake2b(lists.encode(), digest_size=16).hexdigest()
 
 

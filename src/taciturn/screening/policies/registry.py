@@ -36,7 +36,7 @@ FAMILIES: dict[str, Family] = {
     "wordlist": Family("wordlist", "", "wordlist:FILE", "the lines of a file"),
     "words": Family("rare_words", "", "words[:ZIPF]", "words with a capital or a digit, and rare ones (π_c)"),
     "conservative": Family(
-        "conservative", "", "conservative[:LEVEL]", "patterns and words (π_c): names, strict, paranoid"
+        "conservative", "", "conservative[:LEVEL][@LANGUAGE]", "patterns and words (π_c): names, strict, paranoid"
     ),
     "corrections": Family("corrections", "", "corrections:FILE", "what people marked by hand"),
 }
@@ -79,6 +79,9 @@ def resolve(name: str, options: Mapping[str, object] | None = None) -> list[Dete
     Raises UsageError: an unknown name, argument or option (naming the nearest), MissingExtra: a family's package is absent.
     """
     prefix, colon, argument = name.partition(":")
+    whose, at, language = prefix.partition("@")
+    if at and not colon and whose == "conservative":  # conservative@fr
+        prefix, argument = whose, f"@{language}"
     if prefix in FAMILIES:
         return _family(prefix, argument, options or {})
     if options:
