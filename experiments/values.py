@@ -34,6 +34,7 @@ from taciturn.models.sequences import touched
 from taciturn.models.tokens import encode_all
 from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus
+from taciturn.screening.policies.public import Public
 from taciturn.screening.redact import BRIDGED, redact
 from taciturn.screening.standing import Places
 from taciturn.text.document import Document, Record
@@ -66,14 +67,17 @@ ROWS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
 
 def screened(options: argparse.Namespace) -> ScreenedCorpus:
     """The training dialogues with canaries, through both policies; kept."""
-    folder = options.work / "screened" / f"values-{options.set}-{options.stride}"
+    narrow = "-public" if options.public_values else ""
+    folder = options.work / "screened" / f"values-{options.set}-{options.stride}{narrow}"
     if not (folder / MANIFEST).exists():
         sources, _, pi = SETS[options.set]
         parts = [list(source(name, part, options.data))[:: options.stride] for name, part in sources]
         together = [document for documents in parts for document in documents]
         documents = plant(together, CANARIES.template, CANARIES.secrets, CANARIES.copies, 7)
         wide = tt.policy("conservative")
-        tt.screen(Corpus.from_documents(documents), tt.policy(pi), wide, unit="turn", miss_rate=0.1, out=folder)
+        public = Public.read([options.public_values] if options.public_values else [])
+        corpus = Corpus.from_documents(documents)
+        tt.screen(corpus, tt.policy(pi), wide, unit="turn", miss_rate=0.1, public=public, out=folder)
     return tt.load_screened(folder)
 
 
@@ -136,7 +140,12 @@ def run(options: argparse.Namespace) -> None:
     for seed in options.seeds:
         for name in options.rows:
             with work.cell(
-                set=options.set, stride=options.stride, row=name, epsilon=options.epsilon, seed=seed
+                set=options.set,
+                model="lstm" if options.tokenizer else options.model.name,
+                stride=options.stride,
+                row=name + (", public" if options.public_values else ""),
+                epsilon=options.epsilon,
+                seed=seed,
             ) as cell:
                 if cell is not None:
                     cell |= measured(options, corpus, test, marked, name, seed)
@@ -147,7 +156,7 @@ def measured(
 ) -> Row:
     """Train, certify, measure, attack."""
     mechanism, chosen, steps = ROWS[name]
-    optimiser = {"lr": 1e-3, "schedule": "cosine", "warmup": 0.05, "max_grad_norm": 1.0}
+    optimiser = {"lr": options.lr, "schedule": "cosine", "warmup": 0.05, "max_grad_norm": 1.0}
     public = {"epochs": options.epochs, "batch_size": 32, "optimiser": optimiser}
     settings: dict[str, Any] = public
     if mechanism == "crt":
@@ -156,7 +165,11 @@ def measured(
     planned = tt.plan(
         mechanism,
         corpus,
-        {"name": str(options.model), "max_length": 128},
+        {
+            "name": str(options.model),
+            "max_length": 128,
+            **({"tokenizer": options.tokenizer} if options.tokenizer else {}),
+        },
         epsilon=options.epsilon if mechanism == "crt" else None,
         delta=DELTA,
         seeds={"model": seed, "data": seed},
@@ -197,11 +210,15 @@ def measured(
 def show(work: Work) -> str:
     """A line for each row: perplexities, and the ratio to redacted text of the same seeds with its spread."""
     rows = work.rows()
-    heads = "set | stride | ε | row | first | outside | ratio | marked | all | exposure (null) | runs"
-    lines = [f"| {heads} |", "|---|---:|---|---|" + "---:|" * 7]
-    for key in dict.fromkeys((r["set"], r["stride"], r["epsilon"], r["row"]) for r in rows):
-        group = [r for r in rows if (r["set"], r["stride"], r["epsilon"], r["row"]) == key]
-        plain = {r["seed"]: r["outside"] for r in rows if (r["set"], r["stride"], r["row"]) == (*key[:2], "redacted")}
+    heads = "set | model | stride | ε | row | first | outside | ratio | marked | all | exposure (null) | runs"
+    lines = [f"| {heads} |", "|---|---|---:|---|---|" + "---:|" * 7]
+    for key in dict.fromkeys((r["set"], r["model"], r["stride"], r["epsilon"], r["row"]) for r in rows):
+        group = [r for r in rows if (r["set"], r["model"], r["stride"], r["epsilon"], r["row"]) == key]
+        plain = {
+            r["seed"]: r["outside"]
+            for r in rows
+            if (r["set"], r["model"], r["stride"], r["row"]) == (*key[:3], "redacted")
+        }
         ratios = [r["outside"] / plain[r["seed"]] for r in group if r["seed"] in plain]
         cells = [spread([r[name] for r in group]) for name in ("first", "outside")]
         cells += [
@@ -211,22 +228,33 @@ def show(work: Work) -> str:
         highest = max(group, key=lambda r: r["exposure"])
         cells.append(f"{highest['exposure']:.2f} ({highest['exposure_null']:.2f})")
         lines.append("| " + " | ".join([*map(str, key), *cells, str(len(group))]) + " |")
-    pairs = [verdict(rows, name, stride) for name, stride in sorted({(r["set"], r["stride"]) for r in rows})]
+    settings = sorted({(r["set"], r["model"], r["stride"], r["epsilon"]) for r in rows})
+    pairs = [verdict(rows, *setting) for setting in settings]
     return "\n".join([*lines, "", *pairs])
 
 
-def verdict(rows: list[Row], name: str, stride: int, one: str = "table, kept", other: str = "skeletons") -> str:
+def verdict(
+    rows: list[Row],
+    name: str,
+    model: str,
+    stride: int,
+    epsilon: float,
+    one: str = "table, kept",
+    other: str = "skeletons",
+) -> str:
     """Whether the table predicts better than skeletons: said only where a paired t-test of log perplexities has p < .05."""
-    by = {(r["row"], r["seed"]): math.log(r["outside"]) for r in rows if (r["set"], r["stride"]) == (name, stride)}
+    setting = (name, model, stride, epsilon)
+    here = [r for r in rows if (r["set"], r["model"], r["stride"], r["epsilon"]) == setting]
+    by = {(r["row"], r["seed"]): math.log(r["outside"]) for r in here}
     seeds = sorted({seed for _, seed in by})
     gains = [by[one, seed] - by[other, seed] for seed in seeds if (one, seed) in by and (other, seed) in by]
     if len(gains) < 3:
-        return f"{name}: {len(gains)} pairs of runs decide nothing"
+        return f"{name}, {model}, ε = {epsilon}: {len(gains)} pairs of runs decide nothing"
     p = float(ttest_1samp(gains, 0.0).pvalue)
     error = stdev(gains) / math.sqrt(len(gains))
     shown = "a difference" if p < 0.05 else "no difference shown"
     found = f"{100 * math.expm1(mean(gains)):+.1f} % perplexity (standard error {100 * error:.1f}, p = {p:.2g})"
-    return f"{name}, {one} beside {other}: {found}: {shown}"
+    return f"{name}, {model}, ε = {epsilon}, {one} beside {other}: {found}: {shown}"
 
 
 def main() -> None:
@@ -236,6 +264,9 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--model", type=Path)
     parser.add_argument("--work", type=Path, required=True)
+    parser.add_argument("--tokenizer", help="of a model from scratch, as `--model lstm`: a folder")
+    parser.add_argument("--lr", type=float, default=1e-3, help="of the noiseless phase")
+    parser.add_argument("--public-values", type=Path, help="π_c leaves these values unmarked: a file, one a line")
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--epsilon", type=float, default=3.0)

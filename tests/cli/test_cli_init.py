@@ -126,13 +126,13 @@ def test_settings_follow_the_size() -> None:
     large = replace(small, documents=5000, whole=True)
     assert suggest(large, ["a"], "w").plan.options["fill"] == "learned"
     assert "fill" not in suggest(small, ["a"], "w").plan.options
-    for language, wide in (
+    for code, wide in (
         ("en", "conservative"),
         ("fr", "conservative@fr"),
         ("ja", "conservative"),
         (None, "conservative"),
     ):
-        assert suggest(replace(small, language=language), ["a"], "w").screen.conservative == (wide,)
+        assert suggest(replace(small, language=code), ["a"], "w").screen.conservative == (wide,)
     assert "fill" not in suggest(large, ["a"], "w", mechanism="jft").plan.options
     assert "goes into a table that is released" in " ".join(
         suggested_comments(large, suggest(large, ["a"], "w"))["plan"]
