@@ -32,9 +32,8 @@ def finite_upper(hits: int, n: int, population: int, confidence: float = 0.95) -
 
     The largest M/K of n ≤ K ≤ ``population`` for which at most ``hits`` among n of K with M hits have a probability above
     1 − confidence (hypergeometric; Konijn 1973, Buonaccorsi 1987 for one K). Given that n of K were drawn they are a simple
-    random sample of the K, so the bound holds whichever K is true. It is exact where all were drawn, and at a confidence of
-    .95 or more never above ``upper`` (Uhlmann 1966), which it is beyond 20 times the sample, and where it takes long to
-    compute. 1 when n is 0.
+    random sample of the K, so the bound holds whichever K is true. It is exact where all were drawn, and ``upper`` beyond 20
+    times the sample and where it takes long to compute (what that may fall short by: guarantees.md §3.3). 1 when n is 0.
 
     >>> finite_upper(0, 60, 60), round(finite_upper(0, 60, 90), 4), round(finite_upper(0, 60, 10**9), 4)
     (0.0, 0.0256, 0.0487)

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from taciturn.errors import UsageError
 from taciturn.screening import policy, screen
 from taciturn.screening.bridges import BRIDGES, Bridge, places, substituted, whole
-from taciturn.text.document import MASK
+from taciturn.text.document import MASK, Document
 from taciturn.text.readers import Corpus
+from taciturn.text.spans import Span
 
 WORDS = st.sampled_from(
     f"of de the le a street Inc. and &amp; mayo home {MASK} {MASK} ({MASK}), x{MASK} upon I - _ to\n".split(" ")
@@ -63,8 +64,12 @@ def test_a_message_ends_what_is_joined() -> None:
 
 
 def test_a_labelled_secret_has_no_blanks_around_it() -> None:
-    """ " Suite 250" is the whole record, and its skeleton only a mask: neither has one."""
-    assert skeletons(" Suite 250 ") == []
+    """The address is the whole record, and its skeleton only a mask: neither has one, and the secret is not missed."""
+    text = " Suite 250 "
+    assert skeletons(text) == []
+    document = Document("d", text, gold=(Span(0, len(text), "address"),))
+    counts = screen(Corpus.from_documents([document]), policy("pii"), policy("conservative"), unit="document").counts
+    assert (counts.gold_spans, counts.gold_missed_by_both) == (1, 0)
 
 
 @settings(max_examples=500, deadline=None)

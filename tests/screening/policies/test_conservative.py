@@ -238,3 +238,19 @@ def test_a_language_without_a_list_is_named_with_those_that_have_one() -> None:
     identities = {named_policy(name).identity for name in ("conservative", "conservative@fr", "conservative@de")}
     assert len(identities) == 3
     assert named_policy("conservative@en").identity == named_policy("conservative").identity
+
+
+def test_measured_share_of_spanish(shared: Path) -> None:
+    """The figures of docs/how-to/choose-policies.md: marked words, and annotated records that stay public (12 of 792)."""
+    records = turns(shared / "data/pii_gold/echr_es_manual_train.jsonl.gz", 1)
+    texts, words = [text for text, _ in records], sum(len(text.split()) for text, _ in records)
+    marked, public = [], []
+    for name in ("conservative", "conservative@es"):
+        found = policy(name).find(texts)
+        spans = [text[s.start : s.end] for text, d in zip(texts, found, strict=True) for s in d.spans]
+        marked.append(sum(len(span.split()) for span in spans) / words)
+        public.append(sum(not d.spans for d, (_, secrets) in zip(found, records, strict=True) if secrets))
+    assert 0.45 < marked[0] < 0.55
+    assert 0.15 < marked[1] < 0.22
+    assert public[0] == 0
+    assert public[1] <= 25
