@@ -35,6 +35,7 @@ from taciturn.models.tokens import encode_all
 from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus
 from taciturn.screening.policies.public import Public
+from taciturn.screening.policies.public_kinds import KINDS
 from taciturn.screening.redact import BRIDGED, redact
 from taciturn.screening.standing import Places
 from taciturn.text.document import Document, Record
@@ -60,25 +61,32 @@ ROWS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "table": ("crt", {"fill": "learned"}, {}),
     "table, kept": ("crt", {"fill": "learned"}, {"kept": 0.8}),
     "table, stays, kept": ("crt", {"fill": "learned", "common": "stay"}, {"kept": 0.8}),
+    "table, stays": ("crt", {"fill": "learned", "common": "stay"}, {}),
     "table, kept, marked": ("crt", {"fill": "learned"}, {"kept": 0.8, "targets": "marked"}),
+    "CRT as published": ("crt", {"skeletons": False, "schedule": "alternate"}, {}),
+    "DP-SGD": ("dpsgd", {}, {}),
 }
-"""Mechanism, its options, and what else the steps have."""
+"""Mechanism, its options, and what else the steps have. A model from scratch has no public weights to keep."""
 
 
 def screened(options: argparse.Namespace) -> ScreenedCorpus:
     """The training dialogues with canaries, through both policies; kept."""
-    narrow = "-public" if options.public_values else ""
-    folder = options.work / "screened" / f"values-{options.set}-{options.stride}{narrow}"
+    folder = options.work / "screened" / "-".join(["values", options.set, str(options.stride), *narrow(options)])
     if not (folder / MANIFEST).exists():
         sources, _, pi = SETS[options.set]
         parts = [list(source(name, part, options.data))[:: options.stride] for name, part in sources]
         together = [document for documents in parts for document in documents]
         documents = plant(together, CANARIES.template, CANARIES.secrets, CANARIES.copies, 7)
         wide = tt.policy("conservative")
-        public = Public.read([options.public_values] if options.public_values else [])
+        public = Public.read([options.public_values] if options.public_values else [], options.public_kinds)
         corpus = Corpus.from_documents(documents)
         tt.screen(corpus, tt.policy(pi), wide, unit="turn", miss_rate=0.1, public=public, out=folder)
     return tt.load_screened(folder)
+
+
+def narrow(options: argparse.Namespace) -> list[str]:
+    """What π_c leaves unmarked, for the name of a row."""
+    return [*(["public"] if options.public_values else []), *options.public_kinds]
 
 
 def source(name: str, part: str, data: Path) -> Iterable[Document]:
@@ -143,7 +151,7 @@ def run(options: argparse.Namespace) -> None:
                 set=options.set,
                 model="lstm" if options.tokenizer else options.model.name,
                 stride=options.stride,
-                row=name + (", public" if options.public_values else ""),
+                row=", ".join([name, *narrow(options)]),
                 epsilon=options.epsilon,
                 seed=seed,
             ) as cell:
@@ -159,9 +167,10 @@ def measured(
     optimiser = {"lr": options.lr, "schedule": "cosine", "warmup": 0.05, "max_grad_norm": 1.0}
     public = {"epochs": options.epochs, "batch_size": 32, "optimiser": optimiser}
     settings: dict[str, Any] = public
-    if mechanism == "crt":
+    if mechanism != "redacted":
         private = {"steps": options.steps, "batch": options.batch, "optimiser": {"lr": 5e-4}, **steps}
-        settings = {**chosen, "public": {**public, "kept": steps.get("kept", 1.0)}, "private": private}
+        both = {**chosen, "public": {**public, "kept": steps.get("kept", 1.0)}, "private": private}
+        settings = both if mechanism == "crt" else private
     planned = tt.plan(
         mechanism,
         corpus,
@@ -170,7 +179,7 @@ def measured(
             "max_length": 128,
             **({"tokenizer": options.tokenizer} if options.tokenizer else {}),
         },
-        epsilon=options.epsilon if mechanism == "crt" else None,
+        epsilon=None if mechanism == "redacted" else options.epsilon,
         delta=DELTA,
         seeds={"model": seed, "data": seed},
         train={"evaluations": 1, "checkpoint_steps": 10**6, "checkpoint_minutes": 1e6},
@@ -267,6 +276,9 @@ def main() -> None:
     parser.add_argument("--tokenizer", help="of a model from scratch, as `--model lstm`: a folder")
     parser.add_argument("--lr", type=float, default=1e-3, help="of the noiseless phase")
     parser.add_argument("--public-values", type=Path, help="π_c leaves these values unmarked: a file, one a line")
+    parser.add_argument(
+        "--public-kinds", nargs="+", choices=KINDS, default=[], help="π_c leaves values of these kinds unmarked"
+    )
     parser.add_argument("--rows", nargs="+", choices=ROWS, default=list(ROWS))
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--epsilon", type=float, default=3.0)
