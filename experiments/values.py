@@ -120,7 +120,7 @@ def by_slot(trained: Any, model: Any, tokenizer: Any, test: list[Record]) -> dic
     table = Table.from_bytes(file.read_bytes()) if file.exists() else None
     values, shapes = (set(table.values), set(table.shapes)) if table else (set(), set())
     texts, wide = [record.body for record in test], tt.policy("conservative")
-    places = [Places.of(text, m) for text, m in zip(texts, redact(texts, wide, BRIDGED), strict=True)]
+    places = [Places.of(text, m, "particles") for text, m in zip(texts, redact(texts, wide, BRIDGED), strict=True)]
     found = {name: [0, 0.0] for name in ("value", "shape", "rare", "unmarked")}
     for record, at in zip(test, places, strict=True):
         ids = torch.from_numpy(encode_all(tokenizer, [record.body], 128)[0].astype(np.int64))[None]
