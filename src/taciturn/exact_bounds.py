@@ -16,14 +16,21 @@ _EFFORT = 3 * 10**5  # less than a second: a certificate may name any numbers
 
 
 def upper(hits: int, n: int, confidence: float = 0.95) -> float:
-    """Largest share that ``hits`` of ``n`` leave possible (Clopper and Pearson 1934); 1 when n is 0.
+    """Largest share that ``hits`` of ``n`` leave possible (Clopper and Pearson 1934), drawn from any number with or without
+    replacement; 1 when n is 0.
 
-    >>> round(upper(0, 200), 4), round(upper(20, 200), 3)
-    (0.0149, 0.142)
+    The binomial tail at ``hits`` bounds the hypergeometric one from above where ``hits`` is at least 1 below the mean, or 0
+    (Uhlmann 1966). So where the bound leaves a mean that is nearer, nearly all being hits, it is 1 (guarantees.md §3.3).
+
+    >>> round(upper(0, 200), 4), round(upper(20, 200), 3), upper(199, 200)
+    (0.0149, 0.142, 1.0)
     """
     from scipy.special import betaincinv  # slow to load, and screening itself needs no bound
 
-    return 1.0 if hits >= n else float(betaincinv(hits + 1, n - hits, confidence))
+    if hits >= n:
+        return 1.0
+    share = float(betaincinv(hits + 1, n - hits, confidence))
+    return share if hits == 0 or n * share - hits >= 1 else 1.0
 
 
 @lru_cache(maxsize=4096)
@@ -32,8 +39,8 @@ def finite_upper(hits: int, n: int, population: int, confidence: float = 0.95) -
 
     The largest M/K of n ≤ K ≤ ``population`` for which at most ``hits`` among n of K with M hits have a probability above
     1 − confidence (hypergeometric; Konijn 1973, Buonaccorsi 1987 for one K). Given that n of K were drawn they are a simple
-    random sample of the K, so the bound holds whichever K is true. It is exact where all were drawn, and ``upper`` beyond 20
-    times the sample and where it takes long to compute (what that may fall short by: guarantees.md §3.3). 1 when n is 0.
+    random sample of the K, so the bound holds whichever K is true. It is exact where all were drawn, and ``upper``, which is
+    no smaller, beyond 20 times the sample and where it takes long to compute. 1 when n is 0.
 
     >>> finite_upper(0, 60, 60), round(finite_upper(0, 60, 90), 4), round(finite_upper(0, 60, 10**9), 4)
     (0.0, 0.0256, 0.0487)

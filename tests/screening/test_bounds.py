@@ -18,7 +18,7 @@ from taciturn.screening.bounds import Stratum, lower, needed, needed_at, ratio_u
 from taciturn.screening.measuring.sample import allocate
 
 
-@pytest.mark.parametrize(("hits", "n"), [(0, 5), (0, 200), (1, 10), (20, 200), (199, 200)])
+@pytest.mark.parametrize(("hits", "n"), [(0, 5), (0, 200), (1, 10), (20, 200), (198, 200)])
 def test_upper_solves_the_binomial_equation(hits: int, n: int) -> None:
     root = brentq(lambda p: binom.cdf(hits, n, p) - 0.05, 1e-12, 1 - 1e-12, xtol=1e-14)
     assert upper(hits, n) == pytest.approx(root, abs=1e-10)
@@ -82,7 +82,20 @@ def test_the_hypergeometric_bound_is_its_definition(n: int, confidence: float) -
         assert finite_upper(hits, n, most, confidence) == pytest.approx(slow, abs=1e-12)
 
 
-@pytest.mark.parametrize("confidence", [0.95, 0.99])
+@pytest.mark.parametrize("confidence", [0.8, 0.9, 0.95, 0.99])
+def test_a_bound_that_needs_no_size_is_above_that_of_every_size(confidence: float) -> None:
+    """Where nearly all were missed the binomial tail is the smaller one: there it is 1."""
+    for n in (2, 4, 7):
+        for size, missed in ((k, m) for k in range(n, 20 * n + 1) for m in range(k + 1)):
+            tail = hypergeom.cdf(range(n), size, missed, n)
+            short = [
+                hits for hits in range(n) if tail[hits] > 1 - confidence and upper(hits, n, confidence) < missed / size
+            ]
+            assert short == [], (n, size, missed)
+    assert upper(6, 7, confidence) == 1.0 > upper(5, 7, confidence)
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.9, 0.95, 0.99])
 def test_a_known_size_never_widens_the_bound(confidence: float) -> None:
     for n in (1, 2, 3, 7, 20, 60):
         for hits in range(n + 1):

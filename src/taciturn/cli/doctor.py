@@ -46,7 +46,8 @@ FOR = {
 }
 CORE = (
     *("numpy", "scipy", "pyarrow", "pydantic", "dp-accounting", "google-re2", "python-stdnum", "wordfreq"),
-    *("annotated-types", "cyclopts", "orjson", "py3langid", "rich", "tomli-w", "webencodings"),
+    *("annotated-types", "confusable-homoglyphs", "cyclopts", "orjson", "py3langid", "regex", "rich", "tomli-w"),
+    "webencodings",
 )
 
 

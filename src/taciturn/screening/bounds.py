@@ -1,7 +1,6 @@
 """Upper bounds of shares from samples: exact ones for a simple random sample, a betting test for one drawn by strata.
 
-All are one-sided and hold for every population, not on average over populations (but see guarantees.md §3.3 for
-Clopper and Pearson's where draws are without replacement and nearly all were missed).
+All are one-sided and hold for every population, not on average over populations.
 """
 
 from __future__ import annotations

@@ -13,12 +13,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
-# Soft hyphen, zero-width space and (non-)joiners, word joiner, byte order mark, bidirectional controls, variation
-# selectors, Mongolian vowel separator: nothing a reader sees.
-_INVISIBLE = re.compile("[\u00ad\u180e\u200b-\u200f\u202a-\u202e\u2060\u2066-\u2069\ufe00-\ufe0f\ufeff]")
+import regex
+
+# Nothing that a reader sees: soft hyphens, joiners, controls of direction, variation selectors, fillers, tags.
+_INVISIBLE = regex.compile(r"\p{Default_Ignorable_Code_Point}")
 _NOT_ASCII = re.compile(r"[^\x00-\x7f]+")
 # Neither digits nor marks nor anything a pattern takes for punctuation: what NFKC leaves alone stays as it is.
-_LETTERS = re.compile(r"[^\W\d_]+")
+_LETTERS = re.compile(r"[^\W\d_\u115f\u1160]+")  # fillers of Hangul are letters that nobody sees
 _DASHES = frozenset("\u2043\u207b\u208b\u2212")  # beside category Pd
 _LONGEST_CLUSTER = 32  # as in Unicode's stream-safe text: no language stacks more marks
 

@@ -17,6 +17,7 @@ from taciturn.screening.policies.prefilter import Prefilter
 from taciturn.screening.policies.relax import consumes
 from taciturn.screening.policies.view import BLANK, View
 from taciturn.text.chat import heads
+from taciturn.text.decode import CODED, VERSION, Decoded, decode, mixed
 from taciturn.text.document import MASK
 from taciturn.text.spans import Detection, Span, Status
 
@@ -92,9 +93,8 @@ class Policy:
 
     @cached_property
     def identity(self) -> str:
-        definitions = sorted(
-            (dict(d.definition()) for d in self.detectors), key=lambda d: orjson.dumps(d, option=_SORTED)
-        )
+        each = [*(dict(d.definition()) for d in self.detectors), {"kind": "decoded", "version": VERSION}]
+        definitions = sorted(each, key=lambda d: orjson.dumps(d, option=_SORTED))
         return hashlib.blake2b(orjson.dumps(definitions, option=_SORTED), digest_size=16).hexdigest()
 
     @property
@@ -113,24 +113,41 @@ class Policy:
         A ``<MASK>`` is never marked by itself, and the head of a message never at all: it is the form of the record, and a
         role such as "first" is a word to a recogniser. A detector that raises gives the status "error" (its message is
         dropped: it may quote the text), one that takes too long "timeout"; of several statuses the worst is kept.
-        Detectors with a pattern look only at texts that the prefilter lets through.
+        Detectors with a pattern look only at texts that the prefilter lets through. A text that holds encodings is looked
+        at as it stands and as it reads without them (text/decode.py).
         """
-        return self._find(texts, patterns=True)
+        found, coded = self._seen(texts)
+        read = {i: decoded for i in coded if (decoded := decode(texts[i])).layers} if not self.covers_all else {}
+        inside, _ = self._seen([decoded.text for decoded in read.values()])
+        for place, (i, decoded) in enumerate(read.items()):
+            known = {(span.start, span.end) for each in found.get(i, ()) for span in each.spans}
+            found.setdefault(i, []).extend(_outside(each, decoded, known) for each in inside.get(place, ()))
+        return self._joined(texts, found)
 
     def words(self, texts: Sequence[str]) -> list[Detection]:
         """What is found without patterns: word by word, in a text that is ``apart``."""
-        return self._find(texts, patterns=False)
-
-    def _find(self, texts: Sequence[str], patterns: bool) -> list[Detection]:
         found: dict[int, list[Detection]] = {}
-        if patterns:
-            shadows = [text if MASK not in text and text.isascii() else View.of(text).shadow for text in texts]
-            for number, places in self._prefilter.candidates(shadows).items():
-                _keep(found, places, _guarded(self._patterns[number], [View.of(texts[i]) for i in places]))
+        self._unpatterned(texts, found)
+        return self._joined(texts, found)
+
+    def _seen(self, texts: Sequence[str]) -> tuple[dict[int, list[Detection]], list[int]]:
+        """By text what each detector finds, and the texts that may hold encodings."""
+        found: dict[int, list[Detection]] = {}
+        shadows = [text if MASK not in text and text.isascii() else View.of(text).shadow for text in texts]
+        candidates = self._prefilter.candidates(shadows)
+        coded = candidates.pop(self._coded, [])
+        for number, places in candidates.items():
+            _keep(found, places, _guarded(self._patterns[number], [View.of(texts[i]) for i in places]))
+        self._unpatterned(texts, found)
+        return found, sorted({*coded, *(i for i, text in enumerate(texts) if mixed(text))})
+
+    def _unpatterned(self, texts: Sequence[str], found: dict[int, list[Detection]]) -> None:
         if self._others:
             views = [View.of(text) for text in texts]
             for detector in self._others:
                 _keep(found, range(len(texts)), _guarded(detector, views))
+
+    def _joined(self, texts: Sequence[str], found: Mapping[int, Sequence[Detection]]) -> list[Detection]:
         answers = [CLEAN] * len(texts)
         for i, detections in found.items():
             both = union(detections, View.of(texts[i]))
@@ -147,7 +164,12 @@ class Policy:
 
     @cached_property
     def _prefilter(self) -> Prefilter:
-        return Prefilter.of(tuple((d.pattern, d.ignore_case) for d in self._patterns))
+        return Prefilter.of((*((d.pattern, d.ignore_case) for d in self._patterns), (CODED, False)))
+
+    @property
+    def _coded(self) -> int:
+        """The number of encodings in the prefilter, behind those of patterns."""
+        return len(self._patterns)
 
     def __reduce__(self) -> tuple[type[Policy], tuple[tuple[Detector, ...], str]]:
         return Policy, (self.detectors, self.name)  # a compiled set cannot travel to another process
@@ -157,7 +179,8 @@ class Policy:
 
         A pattern that never takes in a mask's blanks matches a masked text only inside what was left of the original, and
         there its relaxed form matched before. So where that does not match, no masking makes the pattern match. (Unless a
-        combining mark is parted from its letter, which changes the letter.)
+        combining mark is parted from its letter, which changes the letter.) An encoding may be cut by a mask and read
+        otherwise: a text that holds one is not local.
         """
         return self._unless(texts, lambda number: number not in self._sighted)
 
@@ -165,7 +188,11 @@ class Policy:
         """Whether, in this text and in all its maskings, what is found in L<MASK>R is what is found in L<MASK> and in
         <MASK>R. A detector says so of itself by an attribute ``apart``; a local one has nothing to find but single words."""
         return self._unless(
-            texts, lambda number: number not in self._sighted and not getattr(self._patterns[number], "apart", False)
+            texts,
+            lambda number: (
+                number == self._coded
+                or (number not in self._sighted and not getattr(self._patterns[number], "apart", False))
+            ),
         )
 
     def _unless(self, texts: Sequence[str], hinders: Callable[[int], bool]) -> list[bool]:
@@ -179,7 +206,7 @@ class Policy:
         }
         rest = [*(self._patterns[number] for number in self._sighted), *self._others]
         return [
-            i not in moved and not _composes(view.text) and all(d.local(view) for d in rest)
+            i not in moved and not _composes(view.text) and not mixed(view.text) and all(d.local(view) for d in rest)
             for i, view in enumerate(views)
         ]
 
@@ -209,6 +236,14 @@ def _beside(detection: Detection, heads: Sequence[tuple[int, int]]) -> Detection
         if at < span.end:
             spans.append(replace(span, start=at))
     return replace(detection, spans=tuple(sorted(spans, key=_PLACE)))
+
+
+def _outside(detection: Detection, decoded: Decoded, known: set[tuple[int, int]]) -> Detection:
+    """What was found in a decoded text and not before, in offsets of the text itself."""
+    spans = [span for span in detection.spans if span.end > span.start]
+    places = [decoded.original(span.start, span.end) for span in spans]
+    moved = [replace(s, start=a, end=b) for s, (a, b) in zip(spans, places, strict=True) if (a, b) not in known]
+    return replace(detection, spans=tuple(moved))
 
 
 def worst(*statuses: Status) -> Status:
