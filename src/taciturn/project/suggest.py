@@ -11,7 +11,10 @@ from taciturn.project.inspect_files import UNFIELDED, Look
 from taciturn.project.settings import Audit, Canaries, Plan, Read, Screen, Settings, Split
 from taciturn.screening.policies.rare_words import languages
 
-PACKS = {"en": ("us", "gb"), "de": ("de",), "fr": ("fr",), "es": ("es",), "hi": ("in",)}
+PACKS = {
+    "en": ("us", "gb"), "de": ("de",), "fr": ("fr",), "es": ("es",), "hi": ("in",), "pl": ("pl",), "it": ("it",),
+    "nl": ("nl",), "pt": ("pt", "br"), "sv": ("se",),
+}  # fmt: skip
 """Language → national numbers to look for, beside ``pii``."""
 CANARIES, COPIES = 10, 4
 PUBLIC = (
