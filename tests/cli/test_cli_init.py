@@ -22,6 +22,7 @@ from taciturn.project.settings import Plan, Read, Screen, Settings, load
 from taciturn.project.suggest import delta, suggest, suggested_comments, unit
 from taciturn.project.write import render, toml
 from taciturn.screening.corpus.screened import load as load_screened
+from taciturn.screening.policies.conservative import LEVELS
 from taciturn.text.readers import read
 
 SAID = {
@@ -56,6 +57,49 @@ NO_LANGUAGE = [
 @pytest.mark.parametrize("text", NO_LANGUAGE)
 def test_no_language_is_made_up(text: str) -> None:
     assert language(text) is None
+
+
+FORMS = {
+    "pl": "Faktura VAT nr FV/2023/05/118\nSprzedawca: Nowak Transport Sp. z o.o.\n"
+    "NIP: 856-734-62-15\nNabywca: Jan Kowalski\nul. Długa 12/4\n00-238 Warszawa\n"
+    "Lp. Nazwa towaru Ilość Cena netto VAT\n1 Papier 10 szt. 18,50 23% 227,55\n"
+    "Razem: 227,55 zł",
+    "de": "Name: Weber\nVorname: Sabine\nGeburtsdatum: 03.05.1980\n"
+    "Anschrift: Lindenweg 7, 10115 Berlin\nKrankenkasse: AOK\n"
+    "Versichertennummer: A123456780\nBefund: o.B.\nDiagnose: Hypertonie",
+    "fr": "Facture n° 2023-118\nClient : Émile Dupont\n12 rue de la Paix\n75002 Paris\n"
+    "Ramette papier A4 10 4,50 € 45,00 €\nTotal HT 45,00 €\nTVA 20 % 9,00 €\n"
+    "Net à payer 54,00 €",
+    "en": "Name: Dana Vale\nDOB: 03/05/1980\nAddress: 4 Water Lane, Oldtown\nPhone: 450 0840\n"
+    "Policy number: 12345678\nMarital status: single\nOccupation: nurse",
+    "es": "Factura nº 2023-118\nCliente: Lucía Ortega\nDNI 54362315-K\nCalle Mayor 4, 28013 Madrid\n"
+    "Cantidad Descripción Precio\n10 Papel A4 4,50 € 45,00 €\nBase imponible 45,00 €\n"
+    "IVA 21 % 9,45 €\nTotal a pagar 54,45 €",
+    "sv": "Faktura nr 2023-118\nKundnummer: 48213\nAnna Lindqvist\nStorgatan 5\n114 55 Stockholm\n"
+    "Antal Benämning Pris Belopp\n10 Skrivarpapper 45,00 450,00\nMoms 25 % 112,50\n"
+    "Att betala 562,50\nFörfallodatum 2023-06-01",
+}
+
+
+@pytest.mark.parametrize("code", FORMS)
+def test_forms_and_invoices_are_told_apart(code: str) -> None:
+    assert language(FORMS[code]) == code
+
+
+def test_text_without_capitals_gets_the_strongest_level_that_leaves_half_of_the_words(tmp_path: Path) -> None:
+    chats = ["hi i cant log in to my account, can you help me please", "ok, what is your user name and the phone number",
+             "its slevin, and I tried twice now", "thanks, i will look at it for you today"]  # fmt: skip
+    found = seen(tmp_path, [{"text": chats[i % 4]} for i in range(40)])
+    assert (found.language, found.lower, [name for name, _ in found.levels]) == ("en", True, list(LEVELS))
+    shares = [share for _, share in found.levels]
+    assert shares == sorted(shares)
+    (chosen,) = suggest(found, ["mail.jsonl"], "work").screen.conservative
+    assert chosen == [name for name, share in found.levels if share <= 0.5][-1]
+    assert "No capitals" in " ".join(suggested_comments(found, suggest(found, ["a"], "w"))["screen"])
+    for shares, level in (((0.1, 0.2, 0.3, 0.49), 3), ((0.1, 0.2, 0.51, 0.6), 1), ((0.6, 0.7, 0.8, 0.9), 0)):
+        look = replace(found, levels=tuple(zip(LEVELS, shares, strict=True)))
+        assert suggest(look, ["a"], "w").screen.conservative == (LEVELS[level],)
+    assert not seen(tmp_path, [{"text": SAID[code]} for code in ("en", "fr")]).lower
 
 
 def seen(folder: Path, rows: list[object], name: str = "mail.jsonl") -> Look:

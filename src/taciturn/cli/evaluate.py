@@ -46,6 +46,7 @@ def evaluate(
     from taciturn.cli.missed import print_gold, writable, write_misses
     from taciturn.cli.show import as_json, out, table, talk
     from taciturn.errors import DataError, UsageError
+    from taciturn.project.speaking import notes
     from taciturn.screening.corpus.gold import missed
     from taciturn.screening.measuring.evaluate import evaluate as run
     from taciturn.screening.measuring.preview import of_corpus
@@ -60,12 +61,15 @@ def evaluate(
         raise UsageError("--misses are what π and π_c both miss; name π_c with -c")
     writable(misses)
     made, lines = [build(names, policy_file) for names in policy], list[dict[str, Any]]()
+    corpus = reading.corpus(paths)
+    for said in dict.fromkeys(each for pi in made for each in notes(corpus, pi, wide or pi)):
+        talk.print(f"note: {said}", markup=False)
 
     def note(name: str, row: Row) -> None:
         if misses is not None:
             lines.extend({"policy": name, **each} for each in missed(row))
 
-    scores = run(of_corpus(reading.corpus(paths), unit, max_bad), made, wide, public, note)
+    scores = run(of_corpus(corpus, unit, max_bad), made, wide, public, note)
     if not scores[0].gold:
         raise DataError(
             f"no annotated span in {scores[0].records} records: nothing to score against; name the field with --spans"

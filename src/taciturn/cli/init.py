@@ -60,6 +60,7 @@ def init(
         "chat": seen.chat,
         "annotated": seen.spans,
         "language": seen.language,
+        "lower_case": seen.lower,
         "documents": seen.documents,
         "whole": seen.whole,
         "users": seen.users,

@@ -66,6 +66,7 @@ def screen(
     """
     from taciturn.cli.missed import print_gold, writable, write_misses
     from taciturn.cli.show import as_json, out, screening, table, talk
+    from taciturn.project.speaking import notes
     from taciturn.screening.measuring.misses import misses_of
     from taciturn.screening.pipeline import screen as run
     from taciturn.screening.policies import policy as build
@@ -74,6 +75,8 @@ def screen(
     writable(misses)
     corpus = reading.corpus(paths)
     both = build(*split(policy), file=policy_file), build(*split(conservative), file=policy_file)
+    for note in notes(corpus, *both):
+        talk.print(f"note: {note}", markup=False)
     with screening(output.name) as notify:
         done = run(
             corpus,

@@ -9,7 +9,8 @@ from itertools import islice
 from typing import Any
 
 from taciturn.errors import DataError
-from taciturn.project.language import language_of_texts
+from taciturn.project.language import language_of_texts, lower_case, spread
+from taciturn.project.speaking import levels
 from taciturn.text.read_options import TURN_TEXT, ReadOptions
 from taciturn.text.readers.corpus import FORMATS, Corpus, names
 from taciturn.text.readers.detect import format_of
@@ -17,6 +18,8 @@ from taciturn.text.readers.items import Row
 
 ROWS = 2000
 """Rows looked at in one file, and four times as many in all."""
+MEASURED = 30_000
+"""Characters in which the marks of π_c are counted."""
 UNFIELDED = ("text", "lines", "html", "eml", "mbox", "vcard", "whatsapp", "slack")
 TEXT_NAMES = (
     "text", "body", "content", "message", "utterance", "transcript", "note", "description", "comment", "review",
@@ -59,7 +62,8 @@ class Field:
 class Look:
     """What was seen. formats: files by format. texts: candidate fields for the text, the likeliest first; user, label, id:
     names of fields or None. chat: a form of ``ReadOptions.chat``. turns: rows are dialogues. spans: rows have annotated
-    secrets. documents: looked at; whole: that is all of them. unreadable: (file, why)."""
+    secrets. documents: looked at; whole: that is all of them. unreadable: (file, why). lower: the text has no capitals; then
+    levels: those of π_c, weakest first, and the share of words that each marks."""
 
     formats: Mapping[str, int]
     texts: tuple[str, ...]
@@ -76,6 +80,8 @@ class Look:
     mean_characters: float
     bytes: int
     unreadable: tuple[tuple[str, str], ...]
+    lower: bool = False
+    levels: tuple[tuple[str, float], ...] = ()
 
     @property
     def text(self) -> str | None:
@@ -149,6 +155,7 @@ def _seen(
     turns = not chat and not texts and "turns" in fields
     said = [_text(row, (texts[0] if texts else None) if fielded else "text") for fielded, row in found]
     characters = sum(map(len, said))
+    speaks, lower = language_of_texts(said), lower_case(said)
     user = _named(fields, USER_NAMES, n, lambda f: len(f.values) > 1)
     return Look(
         formats,
@@ -159,13 +166,15 @@ def _seen(
         chat,
         turns,
         "spans" in fields and fields["spans"].kinds == {"list"},
-        language_of_texts(said),
+        speaks,
         len(found),
         whole,
         len(fields[user].values) if user else None,
         characters / len(found) if found else 0.0,
         size,
         unreadable,
+        lower,
+        levels(list(spread(said, MEASURED)), speaks) if lower else (),
     )
 
 

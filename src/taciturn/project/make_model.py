@@ -12,6 +12,7 @@ from taciturn.mechanisms.planning import within_target
 from taciturn.project import split
 from taciturn.project.context import Shared
 from taciturn.project.progress import paid_for, resumable
+from taciturn.project.speaking import notes
 from taciturn.screening import pipeline
 from taciturn.screening.corpus.screened import MANIFEST
 
@@ -29,6 +30,8 @@ def screen(shared: Shared) -> tuple[str, str]:
         pi, wide = chosen.policies(shared.project.base)
         if (public := chosen.public(shared.project.base)) is not None:  # the corpus in memory has other digests
             public.apart_from(shared.project.settings.read.corpus(shared.project.base).digests())
+        for note in notes(shared.texts.corpus, pi, wide):
+            shared.show.say(f"note: {note}")
         with shared.show.screening(shared.project.path.stem) as notify:
             shared.screened = pipeline.screen(
                 shared.texts.corpus,

@@ -11,7 +11,10 @@ from taciturn.project.inspect_files import UNFIELDED, Look
 from taciturn.project.settings import Audit, Canaries, Plan, Read, Screen, Settings, Split
 from taciturn.screening.policies.rare_words import languages
 
-PACKS = {"en": ("us", "gb"), "de": ("de",), "fr": ("fr",), "es": ("es",), "hi": ("in",)}
+PACKS = {
+    "en": ("us", "gb"), "de": ("de",), "fr": ("fr",), "es": ("es",), "hi": ("in",), "pl": ("pl",), "it": ("it",),
+    "nl": ("nl",), "pt": ("pt", "br"), "sv": ("se",),
+}  # fmt: skip
 """Language → national numbers to look for, beside ``pii``."""
 CANARIES, COPIES = 10, 4
 PUBLIC = (
@@ -88,18 +91,37 @@ def suggested_comments(look: Look, settings: Settings) -> Mapping[str, Sequence[
     read += [f"Not readable: {name}" for name, _ in look.unreadable[:3]]
     return {
         "read": read,
-        "screen": [language_note(look), *PUBLIC],
+        "screen": [_language(look), *([_lower(look)] if look.lower else []), *PUBLIC],
         "plan": [_mechanism_note(settings), *_table_note(settings)],
     }
 
 
+MOST_MARKED = 0.5
+"""Share of words that π_c may mark in text without capitals."""
+
+
 def _conservative(look: Look) -> str:
+    """The words of the language; of text without capitals, in which names look like words, the strongest level that leaves
+    half of the words."""
+    if look.lower and look.levels:
+        return next((name for name, share in reversed(look.levels) if share <= MOST_MARKED), look.levels[0][0])
     other = look.language not in (None, "en") and look.language in languages()
     return f"conservative@{look.language}" if other else "conservative"
 
 
 def language_note(look: Look) -> str:
-    """What the language means for the policies."""
+    """What the language, and that there are no capitals, means for the policies."""
+    return _language(look) + (f" {_lower(look)}" if look.lower else "")
+
+
+def _lower(look: Look) -> str:
+    shares = ", ".join(f"{name.partition('@')[0]} {share:.2f}" for name, share in look.levels)
+    return (
+        f"No capitals: names look like words, so π_c is the strongest level that marks at most half of them ({shares})."
+    )
+
+
+def _language(look: Look) -> str:
     if look.language is None:
         return "Language: not recognised; π has no national numbers, and π_c is made for English."
     if look.language == "en":

@@ -7,6 +7,7 @@ import random
 import subprocess
 import sys
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -181,3 +182,25 @@ def test_words_seen_are_not_kept() -> None:
     found = detector.find([View.of(" ".join(f"Word{i + j}q" for j in range(20))) for i in range(0, 2_000, 20)])
     assert len(found) == 100
     assert len(nlp.vocab.strings) < before + 100
+
+
+def test_low_entity_knows_what_other_languages_call_a_person(tmp_path: Path) -> None:
+    """Polish pipelines say persName, Swedish ones PRS; a pipeline of which no label is known is refused."""
+    import spacy
+
+    for language, label, found in (
+        ("pl", "persName", True),
+        ("sv", "PRS", True),
+        ("nb", "GPE_LOC", True),
+        ("pl", "X", False),
+    ):
+        nlp = spacy.blank(language)
+        nlp.add_pipe("ner").add_label(label)
+        nlp.initialize()
+        folder = tmp_path / label
+        nlp.to_disk(folder)
+        if found:
+            assert level(f"low-entity@{folder}").labels == (label,)
+        else:
+            with pytest.raises(UsageError, match=r"names neither persons.* it has X"):
+                level(f"low-entity@{folder}")

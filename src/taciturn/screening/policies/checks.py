@@ -15,13 +15,12 @@ from functools import cache, partial
 from importlib import import_module, metadata
 from typing import Any
 
+from taciturn.screening.policies import check_digits
+from taciturn.screening.policies.check_digits import digits, luhn
+
 Check = Callable[[str], tuple[int, int] | None]
 
 _GROUP = re.compile(r"[^ .\-/]++")
-
-
-def digits(text: str) -> list[int]:
-    return [int(c) for c in text if c.isdecimal()]
 
 
 def heads(text: str) -> Iterator[str]:
@@ -31,17 +30,6 @@ def heads(text: str) -> Iterator[str]:
     ['12 34-56', '12 34', '12']
     """
     return (text[: group.end()] for group in reversed(list(_GROUP.finditer(text))))
-
-
-def luhn(text: str) -> tuple[int, int] | None:
-    """ISO/IEC 7812-1 check digit.
-
-    >>> luhn("4111 1111 1111 1111"), luhn("4111 1111 1111 1112")
-    ((0, 19), None)
-    """
-    numbers = digits(text)[::-1]
-    total = sum(numbers[::2]) + sum(sum(divmod(2 * n, 10)) for n in numbers[1::2])
-    return (0, len(text)) if total % 10 == 0 and any(numbers) else None
 
 
 def iban(text: str) -> tuple[int, int] | None:
@@ -173,71 +161,6 @@ def secret(text: str) -> tuple[int, int] | None:
     return (0, len(text)) if fine or (len(text) >= 16 and entropy(text) >= 3.5) else None
 
 
-def icao(text: str) -> tuple[int, int] | None:
-    """Last digit: weights 7, 3, 1 modulo 10 (ICAO Doc 9303, part 3), as on German identity cards and passports.
-
-    >>> icao("L22N97NYG1") is None, icao("T220001293")
-    (True, (0, 10))
-    """
-    values = [int(c, 36) for c in text.upper()]
-    total = sum(v * (7, 3, 1)[i % 3] for i, v in enumerate(values[:-1]))
-    return (0, len(text)) if total % 10 == values[-1] else None
-
-
-def de_pension(text: str) -> tuple[int, int] | None:
-    """Versicherungsnummer, 12 characters; the letter counts as two digits, weights and sums of digits (SGB VI VKVV § 4).
-
-    >>> de_pension("65170839J003"), de_pension("65170839J008")
-    ((0, 12), None)
-    """
-    plain = text.replace(" ", "").upper()
-    numbers = digits(plain[:8] + f"{ord(plain[8]) - 64:02d}" + plain[9:11])
-    total = sum(sum(digits(str(n * w))) for n, w in zip(numbers, (2, 1, 2, 5, 7, 1, 2, 1, 2, 1, 2, 1), strict=True))
-    return (0, len(text)) if total % 10 == int(plain[11]) else None
-
-
-def de_health(text: str) -> tuple[int, int] | None:
-    """Krankenversichertennummer, a letter and nine digits: Luhn's sum with weights 1, 2 over the letter as two digits.
-
-    >>> de_health("A123456780"), de_health("A123456787")
-    ((0, 10), None)
-    """
-    numbers = digits(f"{ord(text[0].upper()) - 64:02d}" + text[1:])
-    total = sum(sum(divmod(n * (1 + i % 2), 10)) for i, n in enumerate(numbers[:-1]))
-    return (0, len(text)) if total % 10 == numbers[-1] else None
-
-
-def es_pension(text: str) -> tuple[int, int] | None:
-    """Número de la Seguridad Social: province, serial, and their value modulo 97.
-
-    >>> es_pension("28/12345678/40"), es_pension("28/12345678/41")
-    ((0, 14), None)
-    """
-    numbers = "".join(map(str, digits(text)))
-    province, serial, rest = numbers[:2], int(numbers[2:-2]), int(numbers[-2:])
-    base = int(province) * 10**7 + serial if serial < 10**7 else int(province + str(serial))
-    return (0, len(text)) if base % 97 == rest else None
-
-
-def us_dea(text: str) -> tuple[int, int] | None:
-    """DEA registration: d1 + d3 + d5 + 2 (d2 + d4 + d6) ends in d7.
-
-    >>> us_dea("BB1388568"), us_dea("BB1388569")
-    ((0, 9), None)
-    """
-    d = digits(text[2:])
-    return (0, len(text)) if (sum(d[0:6:2]) + 2 * sum(d[1:6:2])) % 10 == d[6] else None
-
-
-def us_npi(text: str) -> tuple[int, int] | None:
-    """National provider identifier: Luhn over the number behind 80840.
-
-    >>> us_npi("1234567893"), us_npi("1234567890")
-    ((0, 10), None)
-    """
-    return (0, len(text)) if luhn("80840" + text) else None
-
-
 def _standard(module: str, text: str) -> tuple[int, int] | None:
     """python-stdnum's verdict."""
     return (0, len(text)) if import_module(f"stdnum.{module}").is_valid(text) else None
@@ -267,9 +190,10 @@ def _plugin(name: str) -> Any:
 
 _STANDARD = tuple(
     """
-    bic de.idnr de.stnr de.vat es.ccc es.cif es.dni es.nie es.nif fr.nif fr.nir fr.siren fr.siret fr.tva gb.nhs gb.utr
-    gb.vat imei in_.aadhaar in_.epic in_.gstin in_.pan in_.vid us.ein us.itin us.rtn
-    """.split()  # noqa: SIM905  one word a line would be 27 lines
+    bic br.cnpj br.cpf de.idnr de.stnr de.vat es.ccc es.cif es.dni es.nie es.nif fr.nif fr.nir fr.siren fr.siret fr.tva
+    gb.nhs gb.utr gb.vat imei in_.aadhaar in_.epic in_.gstin in_.pan in_.vid it.codicefiscale it.iva nl.bsn nl.btw pl.nip
+    pl.pesel pl.regon pt.cc pt.nif se.orgnr se.vat us.ein us.itin us.rtn
+    """.split()  # noqa: SIM905  one word a line would be 40 lines
 )
 
 CHECKS: dict[str, Check] = {
@@ -285,12 +209,16 @@ CHECKS: dict[str, Check] = {
     "position": position,
     "random": random,
     "secret": secret,
-    "icao": icao,
-    "de-pension": de_pension,
-    "de-health": de_health,
-    "es-pension": es_pension,
-    "us-dea": us_dea,
-    "us-npi": us_npi,
+    "icao": check_digits.icao,
+    "de-pension": check_digits.de_pension,
+    "de-health": check_digits.de_health,
+    "es-pension": check_digits.es_pension,
+    "pl-id-card": check_digits.pl_id_card,
+    "pl-account": lambda text: (0, len(text)) if iban("PL" + re.sub(r"[ -]", "", text)) else None,
+    "pt-social": check_digits.pt_social,
+    "se-personal": check_digits.se_personal,
+    "us-dea": check_digits.us_dea,
+    "us-npi": check_digits.us_npi,
     "ds-base64": partial(_library_entropy, "Base64HighEntropyString"),
     "ds-hex": partial(_library_entropy, "HexHighEntropyString"),
     **{module: partial(_standard, module) for module in _STANDARD},
@@ -301,4 +229,4 @@ def version(name: str) -> str:
     """What besides its name decides a check: the release of the library that it asks, "" where there is none."""
     if name in ("ds-base64", "ds-hex"):
         return metadata.version("detect-secrets")
-    return metadata.version("python-stdnum") if name in (*_STANDARD, "iban", "vat", "wallet") else ""
+    return metadata.version("python-stdnum") if name in (*_STANDARD, "iban", "pl-account", "vat", "wallet") else ""

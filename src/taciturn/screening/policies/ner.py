@@ -28,8 +28,7 @@ from taciturn.text.spans import Detection, Span
 
 LEVELS = ("low-entity", "high-entity", "low-contextual", "high-contextual")
 
-# OntoNotes and, for pipelines trained on other sets, their names of the same four kinds.
-_LOW = ("PERSON", "PER", "ORG", "DATE", "GPE", "LOC")
+_LOW = frozenset(label for labels in pipelines.KINDS.values() for label in labels)
 
 # spaCy's English labels (ClearNLP) and those of Universal Dependencies, a subtype such as nsubj:pass cut off. No object:
 # attr and oprd (predicates), agent (a preposition). An oblique noun of UD is ClearNLP's object of a preposition.
@@ -139,4 +138,9 @@ def named(argument: str, options: Mapping[str, object]) -> list[Detector]:
         if label not in entities:
             raise UsageError(f"spacy: '{found.name}' has no label '{label}'; {nearest(label, entities)}")
     level_labels = [label for label in entities if label in _LOW] if level == "low-entity" else entities
+    if not level_labels:
+        raise UsageError(
+            f"spacy: '{found.name}' names neither persons, places, organisations nor dates as other pipelines do; say which "
+            f"of its labels count: labels = [...] in a policy file; it has {', '.join(entities)}"
+        )
     return [SpacyLevel(level, found, tuple(labels or level_labels), f"spacy:{argument}")]

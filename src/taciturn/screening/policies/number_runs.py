@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import Literal
 
 from taciturn.screening.policies import number_words
@@ -54,18 +54,18 @@ _DATE = re.compile(
     r"|(?<!\d)(?<!\d[-./])(?:(?:1[5-9]|20)\d\d([-./])(?:0?[1-9]|1[0-2])\1(?:0?[1-9]|[12]\d|3[01])"
     r"|(?:0?[1-9]|[12]\d|3[01])([-./])(?:0?[1-9]|[12]\d|3[01])\2(?:(?:1[5-9]|20)\d\d|\d\d))(?!\d|[-./]\d)"
 )
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """digits: how many it says. tens: a word that a digit may follow. year: a number that may be one."""
+    """digits: how many it says. said: the word, in lower case, "" for figures. year: a number that may be one."""
 
     start: int
     end: int
     kind: Kind
     digits: int
-    tens: bool = False
+    said: str = ""
     year: bool = False
 
 
@@ -87,8 +87,11 @@ class Run:
 
     @property
     def digits(self) -> int:
-        tens_and_unit = sum(a.tens and b.kind == "word" and b.digits == 1 for a, b in pairwise(self.groups))
-        return sum(group.digits for group in self.groups) - tens_and_unit
+        rows = groupby(self.groups, key=lambda group: group.kind == "word")
+        return sum(
+            number_words.said([group.said for group in row]) if words else sum(group.digits for group in row)
+            for words, row in rows
+        )
 
     @property
     def codes(self) -> bool:
@@ -110,9 +113,7 @@ def _groups(text: str) -> Iterator[Group]:
         word = match["word"]
         if word is not None:
             said = word.lower()
-            yield Group(
-                match.start(), match.end(), "word", number_words.sizes().get(said, 1), said in number_words.tens()
-            )
+            yield Group(match.start(), match.end(), "word", number_words.sizes().get(said, 1), said)
             continue
         found = match[0]
         digits = len(_DIGIT.findall(found))
@@ -129,7 +130,9 @@ def _joined(left: Group, gap: str, right: Group) -> bool:
     if "code" in (left.kind, right.kind):
         return _TIGHT.fullmatch(gap) is not None
     if left.kind == right.kind == "word":
-        return _SAID.fullmatch(gap) is not None or (left.tens and _AND.fullmatch(gap) is not None)
+        return _SAID.fullmatch(gap) is not None or (
+            left.said in number_words.tens() and _AND.fullmatch(gap) is not None
+        )
     if "word" in (left.kind, right.kind):
         return _MIXED.fullmatch(gap) is not None
     if gap == _LISTED:

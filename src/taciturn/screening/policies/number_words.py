@@ -7,6 +7,7 @@ Forms: Unicode CLDR 46, ``rbnf/*.xml``, rule sets spellout-cardinal and their ge
 from __future__ import annotations
 
 import unicodedata
+from collections.abc import Sequence
 from functools import cache
 
 # language: digits; ten to nineteen; tens
@@ -76,7 +77,7 @@ def sizes() -> dict[str, int]:
         elif language == "nl":
             joined = [unit + link + ten for unit in units for link in ("en", "ën") for ten in tens.split()]
         elif language == "it":
-            joined = [stem + unit for ten in tens.split() for stem in (ten, ten[:-1]) for unit in units]
+            joined = [stem + unit for ten in tens.split() for stem in (ten, ten[:-1]) for unit in (*units, "tré")]
         elif language == "es":
             joined = ["veinti" + unit for unit in (*units, "dós", "trés", "séis", "ún")]
         for words, size in ((digits.split(), 1), ([*teens.split(), *tens.split(), *joined], 2)):
@@ -84,6 +85,29 @@ def sizes() -> dict[str, int]:
                 for form in {word, _bare(word), word.translate(_SPELT)}:
                     found.setdefault(form, size)
     return found
+
+
+_FRENCH_TEENS = frozenset(_TABLE["fr"][1].split())
+
+
+def said(words: Sequence[str]) -> int:
+    """How many digits words in a row (lower case) say: a unit behind a ten is its second digit, and French counts on from
+    sixty and eighty.
+
+    >>> [said(words.split()) for words in ("twenty one", "one one", "quatre vingt dix sept", "soixante onze", "dix sept")]
+    [2, 2, 2, 2, 2]
+    """
+    total = 0
+    for two, before, word in zip(["", "", *words], ["", *words], words, strict=False):
+        total += sizes().get(word, 1)
+        if word in _FRENCH_TEENS and (before == "soixante" or (two, before[:5]) == ("quatre", "vingt")):
+            total -= 2
+        elif (before in tens() and sizes().get(word) == 1) or (before, word) in _FRENCH_PAIRS:
+            total -= 1
+    return total
+
+
+_FRENCH_PAIRS = {("dix", "sept"), ("dix", "huit"), ("dix", "neuf"), ("quatre", "vingt"), ("quatre", "vingts")}
 
 
 @cache

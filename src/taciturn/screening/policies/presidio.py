@@ -4,7 +4,9 @@ What is found is what ``BatchAnalyzerEngine`` finds in the folded text (view.py)
 to a window. Differences on purpose: organisations count, which Presidio's settings leave out for their false positives;
 Presidio fetches the public-suffix list to check e-mail domains, here the list that comes with tldextract is used; Presidio
 logs matched text (at the level ERROR for an IBAN), here nothing; Presidio goes on without the matches of a pattern that
-timed out, here the record has the status "timeout".
+timed out, here the record has the status "timeout". Of another language than English every recognizer is used that Presidio
+has for it, those too that are off by default; where no spaCy pipeline of it is installed, entities that patterns find can
+still be asked for by name.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -29,6 +31,8 @@ from taciturn.text.spans import Detection, Span, Status
 
 _LOGGERS = ("presidio-analyzer", "decision_process")
 _NAMES = frozenset({"PERSON", "LOCATION", "ORGANIZATION", "NRP", "DATE_TIME"})  # of the language model
+# What Presidio's settings do not map: labels of pipelines of other languages.
+_LABELS = {label: kind for kind, labels in pipelines.KINDS.items() for label in labels} | {"time": "DATE_TIME"}
 
 # Code points.
 WINDOW, OVERLAP = 20_000, 1_000
@@ -36,12 +40,14 @@ WINDOW, OVERLAP = 20_000, 1_000
 
 @dataclass(frozen=True, slots=True)
 class Presidio:
-    """entities: what to look for; empty for those of Presidio's default recognizers. threshold: lowest score that counts."""
+    """entities: what to look for; empty for those of Presidio's default recognizers. threshold: lowest score that counts.
+    language: ISO 639 code, of Presidio's recognizers."""
 
     pipeline: Pipeline
     entities: tuple[str, ...]
     threshold: float
     name: str
+    language: str = "en"
 
     def definition(self) -> Mapping[str, object]:
         packages = ("presidio-analyzer", "phonenumbers", "tldextract")
@@ -51,6 +57,7 @@ class Presidio:
             "threshold": self.threshold,
             "window": [WINDOW, OVERLAP],
             "packages": {package: version(package) for package in packages},
+            **({} if self.language == "en" else {"language": self.language}),
             **self.pipeline.definition(),
         }
 
@@ -71,7 +78,7 @@ class Presidio:
 
     def _find(self, texts: Sequence[str]) -> list[Detection]:
         with _muted() as heard:
-            engine = _engine(self.pipeline, self.entities)
+            engine = _engine(self.pipeline, self.entities, self.language)
             with pipelines.zone(engine.nlp):
                 return [d for batch in pipelines.batches(texts) for d in self._batch(engine, batch, heard)]
 
@@ -99,10 +106,12 @@ class _Engine:
     """Presidio's parts in Presidio's order (``AnalyzerEngine.analyze``). Lemmas serve only to raise the scores of patterns
     that have words beside them, so the pipes that make lemmas run only on texts in which a pattern matched.
 
-    nlp: the pipeline. late: its pipes that make lemmas. model: Presidio's wrapper of it. patterns: recognizers that need
-    no pipeline. entities: what counts. enhancer: Presidio's.
+    language: of the recognizers. nlp: the pipeline. late: its pipes that make lemmas; without any, words stand for them.
+    model: Presidio's wrapper of it. patterns: recognizers that need no pipeline. entities: what counts. enhancer:
+    Presidio's.
     """
 
+    language: str
     nlp: Any
     late: list[str]
     model: Any
@@ -122,8 +131,8 @@ class _Engine:
         others = [name for name in self.nlp.pipe_names if name not in self.late]
         lemmatised = self.nlp.pipe((docs[i] for i in places), disable=others, batch_size=pipelines.BATCH)
         for i, doc in zip(places, lemmatised, strict=True):
-            lemmas, starts = [token.lemma_ for token in doc], [token.idx for token in doc]
-            artifacts = NlpArtifacts([], doc, starts, lemmas, self.model, "en")
+            lemmas = [token.lemma_ or token.lower_ for token in doc]
+            artifacts = NlpArtifacts([], doc, [token.idx for token in doc], lemmas, self.model, self.language)
             matches[i] = self.enhancer.enhance_using_context(texts[i], matches[i], artifacts, self.patterns)
 
     def names(self, doc: Any) -> Iterator[Any]:
@@ -142,40 +151,43 @@ class _Engine:
 
 
 @lru_cache(maxsize=4)
-def _engine(pipeline: Pipeline, wanted: tuple[str, ...]) -> _Engine:
+def _engine(pipeline: Pipeline, wanted: tuple[str, ...], language: str) -> _Engine:
     from presidio_analyzer.context_aware_enhancers import LemmaContextAwareEnhancer
 
     nlp = pipelines.loaded(pipeline, NEVER)
-    model = _model()
-    model.nlp = {"en": nlp}
-    patterns = _registry(extra=bool(wanted)).recognizers
+    model = _model(language)
+    model.nlp = {language: nlp}
+    patterns = _registry(extra=bool(wanted), language=language).recognizers
     named = {entity for recognizer in patterns for entity in recognizer.supported_entities}
     entities = frozenset(wanted) or frozenset(named | {*model.get_supported_entities()} & _NAMES)
     kept = [r for r in patterns if entities & {*r.supported_entities}]
-    return _Engine(nlp, pipelines.lemma_pipes(nlp), model, kept, entities, LemmaContextAwareEnhancer())
+    return _Engine(language, nlp, pipelines.lemma_pipes(nlp), model, kept, entities, LemmaContextAwareEnhancer())
 
 
-def _model() -> Any:
+def _model(language: str = "en") -> Any:
     """Presidio's wrapper of a spaCy pipeline with its default settings, but for organisations; no pipeline in it yet."""
     from presidio_analyzer.nlp_engine import NerModelConfiguration, NlpEngineProvider, SpacyNlpEngine
 
     settings = NlpEngineProvider().nlp_configuration["ner_model_configuration"]
     ignored = {*settings["labels_to_ignore"]} - {"ORG", "ORGANIZATION", None}
-    configuration = NerModelConfiguration.from_dict({**settings, "labels_to_ignore": sorted(ignored)})
-    return SpacyNlpEngine(models=[{"lang_code": "en", "model_name": ""}], ner_model_configuration=configuration)
+    labels = {**_LABELS, **settings["model_to_presidio_entity_mapping"]}
+    configuration = NerModelConfiguration.from_dict(
+        {**settings, "model_to_presidio_entity_mapping": labels, "labels_to_ignore": sorted(ignored)}
+    )
+    return SpacyNlpEngine(models=[{"lang_code": language, "model_name": ""}], ner_model_configuration=configuration)
 
 
-def _registry(extra: bool) -> Any:
-    """Presidio's default recognizers and, where ``extra``, those of all countries that are off by default."""
+def _registry(extra: bool, language: str = "en") -> Any:
+    """Presidio's recognizers of a language: its default ones and, where ``extra`` or the language is not English, those of
+    all countries that are off by default."""
     import tldextract
     from presidio_analyzer.predefined_recognizers import EmailRecognizer
     from presidio_analyzer.recognizer_registry import RecognizerRegistryProvider
     from presidio_analyzer.recognizer_registry.recognizers_loader_utils import RecognizerConfigurationLoader
 
-    configuration = RecognizerConfigurationLoader.get(registry_configuration={"supported_languages": ["en"]})
+    configuration = RecognizerConfigurationLoader.get(registry_configuration={"supported_languages": [language]})
     for entry in configuration["recognizers"]:
-        english = "en" in (entry.get("supported_languages") or ["en"])
-        if extra and english and entry.get("country_code"):
+        if (extra or language != "en") and entry.get("country_code") and language in _spoken(entry):
             entry["enabled"] = True
     registry = RecognizerRegistryProvider(registry_configuration=configuration).create_recognizer_registry()
 
@@ -186,8 +198,14 @@ def _registry(extra: bool) -> Any:
             return bool(suffixes(pattern_text).fqdn)
 
     registry.recognizers = [r for r in registry.recognizers if not isinstance(r, EmailRecognizer)]
-    registry.add_recognizer(Email())
+    registry.add_recognizer(Email(supported_language=language))
     return registry
+
+
+def _spoken(entry: Mapping[str, Any]) -> list[str]:
+    """Languages of an entry of Presidio's list of recognizers; one that names none is for all, and in English words."""
+    named = entry.get("supported_languages") or ["en"]
+    return [each["language"] if isinstance(each, Mapping) else str(each) for each in named]
 
 
 @dataclass(slots=True)
@@ -233,28 +251,67 @@ OPTIONS = frozenset(_Options.model_fields)
 
 
 def named(argument: str, options: Mapping[str, object]) -> list[Detector]:
-    """``presidio`` or ``presidio:ENTITY,ENTITY``. A named entity may be one of a single country that Presidio
-    leaves out by default.
+    """``presidio``, ``presidio:ENTITY,ENTITY`` or either with ``@LANGUAGE``. A named entity may be one of a single country
+    that Presidio leaves out by default.
 
-    Raises UsageError (unknown entity, option or pipeline, naming the nearest), MissingExtra (no Presidio).
+    Raises UsageError (unknown entity, option, language or pipeline, naming the nearest), MissingExtra (no Presidio).
     """
     try:
         version("presidio-analyzer")
     except PackageNotFoundError:
         raise MissingExtra("presidio-analyzer", "presidio") from None
     chosen = checked(_Options, options, "presidio")
-    entities = tuple(sorted({*split(argument), *chosen.labels}))
-    pipeline = pipelines.pipeline(chosen.pipeline)
-    if entities:
-        known = known_entities()
-        for entity in entities:
-            if entity not in known:
-                raise UsageError(f"presidio: unknown entity '{entity}'; {nearest(entity, known)}")
-    return [Presidio(pipeline, entities, chosen.threshold, f"presidio:{argument}" if argument else "presidio")]
+    wanted, _, named_language = argument.partition("@")
+    language = named_language.strip() or "en"
+    if language not in languages():
+        raise UsageError(f"presidio: unknown language '{language}'; there are: {', '.join(languages())}")
+    entities = tuple(sorted({*split(wanted), *chosen.labels}))
+    known = known_entities(language) if entities else frozenset()
+    for entity in entities:
+        if entity not in known:
+            raise UsageError(
+                f"presidio: unknown entity '{entity}'{_elsewhere(entity, language)}; {nearest(entity, known)}"
+            )
+    pipeline = _pipeline(chosen.pipeline, language, entities)
+    name = f"presidio:{argument}" if argument else "presidio"
+    return [Presidio(pipeline, entities, chosen.threshold, name, language)]
 
 
-@lru_cache(maxsize=1)
-def known_entities() -> frozenset[str]:
+def _pipeline(name: str, language: str, entities: Sequence[str]) -> Pipeline:
+    """The pipeline named or installed; entities of patterns alone need none."""
+    if language == "en" or name or pipelines.default(language):
+        return pipelines.pipeline(name, language)
+    if entities and not _NAMES & {*entities}:
+        return Pipeline(language, "", None, ())
+    patterns = sorted(known_entities(language) - _NAMES)
+    there = f"spacy download {pipelines.small(language)}, or " if language in pipelines.LANGUAGES else ""
+    raise UsageError(
+        f"presidio@{language}: names take a spaCy pipeline of the language, and none is installed: {there}"
+        f"name what needs none: presidio:{','.join(patterns)}@{language}"
+    )
+
+
+def _elsewhere(entity: str, language: str) -> str:
+    """The language in which an entity is known, for an error."""
+    other = next((each for each in languages() if each != language and entity in known_entities(each)), None)
+    return f" of the language '{language}', but presidio:{entity}@{other} is known" if other else ""
+
+
+@cache
+def languages() -> tuple[str, ...]:
+    """Those that Presidio has recognizers for, or spaCy pipelines: its words take no further package."""
+    from presidio_analyzer.recognizer_registry.recognizers_loader_utils import RecognizerConfigurationLoader
+
+    entries = RecognizerConfigurationLoader.get()["recognizers"]
+    return tuple(sorted({*pipelines.LANGUAGES, *(each for entry in entries for each in _spoken(entry))} - _OTHER_WORDS))
+
+
+_OTHER_WORDS = frozenset({"ja", "ko", "kr", "th", "zh"})
+
+
+@lru_cache(maxsize=32)
+def known_entities(language: str = "en") -> frozenset[str]:
     """Every entity that can be asked for by name."""
     with _muted():
-        return _NAMES | {entity for r in _registry(extra=True).recognizers for entity in r.supported_entities}
+        found = _registry(extra=True, language=language).recognizers
+        return _NAMES | {entity for r in found for entity in r.supported_entities}

@@ -28,7 +28,7 @@ FAMILIES: dict[str, Family] = {
     "spacy": Family(
         "ner", "spacy", "spacy:LEVEL[@PIPELINE]", "named entities: low-entity, high-entity; low-, high-contextual"
     ),
-    "presidio": Family("presidio", "presidio", "presidio[:ENTITY,...]", "what Presidio's analyser finds"),
+    "presidio": Family("presidio", "presidio", "presidio[:ENTITY,...][@LANGUAGE]", "what Presidio's analyser finds"),
     "tokens": Family("tokens", "train", "tokens:MODEL", "a token classifier of transformers, score at least .3 (π)"),
     "tokens-wide": Family("tokens_wide", "train", "tokens-wide:MODEL", "the same, any tag or plain below .9 (π_c)"),
     "gliner": Family("gliner", "gliner", "gliner:MODEL#LABEL,...", "whatever the labels say, with a GLiNER model"),
@@ -80,7 +80,7 @@ def resolve(name: str, options: Mapping[str, object] | None = None) -> list[Dete
     """
     prefix, colon, argument = name.partition(":")
     whose, at, language = prefix.partition("@")
-    if at and not colon and whose == "conservative":  # conservative@fr
+    if at and not colon and whose in ("conservative", "presidio"):  # conservative@fr
         prefix, argument = whose, f"@{language}"
     if prefix in FAMILIES:
         return _family(prefix, argument, options or {})

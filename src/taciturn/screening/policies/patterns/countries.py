@@ -1,8 +1,9 @@
-"""Numbers that a country gives: the packs us, gb, de, fr, es, in. Check digits are python-stdnum's (policies/checks.py)
-where it has them; a form that anything could have needs its cue."""
+"""Numbers that a country gives: the packs us, gb, de, fr, es, in (more_countries.py has six more). Check digits are
+python-stdnum's (policies/checks.py) where it has them; a form that anything could have needs its cue."""
 
 from __future__ import annotations
 
+from taciturn.screening.policies.patterns.more_countries import BR, IT, NL, PL, PT, SE
 from taciturn.screening.policies.shapes import LEFT, RIGHT, Maker, Table, after, define
 
 _PASSPORT = r"passports?|reisepass|passeport|pasaporte"
@@ -256,7 +257,9 @@ IN: Table = dict(
     )
 )
 
-PACKS: dict[str, Table] = {"us": US, "gb": GB, "de": DE, "fr": FR, "es": ES, "in": IN}
+PACKS: dict[str, Table] = {
+    "us": US, "gb": GB, "de": DE, "fr": FR, "es": ES, "in": IN, "pl": PL, "it": IT, "nl": NL, "pt": PT, "se": SE, "br": BR,
+}  # fmt: skip
 """Preset -> its own detectors."""
 
 ALSO = {"us": ("ssn",), "gb": ("postcode",)}
@@ -274,5 +277,18 @@ OTHER_NAMES = {
     "spain": "es",
     "espana": "es",
     "india": "in",
+    "poland": "pl",
+    "polska": "pl",
+    "italy": "it",
+    "italia": "it",
+    "netherlands": "nl",
+    "nederland": "nl",
+    "holland": "nl",
+    "portugal": "pt",
+    "sweden": "se",
+    "sverige": "se",
+    "sv": "se",
+    "brazil": "br",
+    "brasil": "br",
 }
 """What people write for a pack: an error names the right one."""

@@ -1,0 +1,158 @@
+"""Whether a corpus and its policies speak one language: counted on a sample and told to the person who chooses.
+
+Only shares come out, never a text. A policy that somebody chooses by them is chosen with a look at the corpus, as every
+suggestion of ``taciturn init`` is, and no ε covers that choice (docs/guarantees.md §2).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+
+from taciturn.errors import DataError
+from taciturn.project.language import language
+from taciturn.screening.policies import policy
+from taciturn.screening.policies.base import Finder, Policy
+from taciturn.screening.policies.conservative import LEVELS
+from taciturn.screening.policies.rare_words import languages
+from taciturn.screening.policies.view import WORD
+from taciturn.text.document import Document
+from taciturn.text.readers import Corpus
+from taciturn.text.readers.tally import Tally
+from taciturn.text.spans import merge
+
+FILES, DOCUMENTS, WINDOW, WINDOWS, MARKED = 20, 200, 1000, 300, 50
+"""Looked at: files spread over the corpus, the first documents of each, stretches of so many characters, so many in all;
+marks are counted in so many of these."""
+LEAST, LEAST_SHARE = 500, 0.2
+"""Characters, and share of the sample, from which on another language is worth a word."""
+_CONSERVATIVE = re.compile(r"conservative(:\w+)?(@\w+)?(?![\w:@])")
+
+
+@dataclass(frozen=True, slots=True)
+class Speech:
+    """language: an ISO 639 code, None: not recognised. share: of the sample's characters. texts: its stretches."""
+
+    language: str | None
+    share: float
+    texts: tuple[str, ...]
+
+    @property
+    def characters(self) -> int:
+        return sum(map(len, self.texts))
+
+
+def notes(corpus: Corpus, pi: Policy, conservative: Policy) -> list[str]:
+    """A sentence for each language of a corpus that a policy does not know: how much of the text, how much of it π_c marks,
+    and what to use. Empty where they agree, or where policies have no words of any language."""
+    of_pi, of_wide = spoken(pi), spoken(conservative)
+    if not of_pi | of_wide:
+        return []
+    found = speech(sample(corpus))
+    said = []
+    for each in found:
+        code = each.language
+        if code is None or each.share < LEAST_SHARE or each.characters < LEAST:
+            continue
+        if of_wide and code not in of_wide:
+            others = [o for o in found if o.language in of_wide and o.share >= LEAST_SHARE]
+            said.append(_of_wide(each, conservative, of_wide, mixed=bool(others)))
+        if of_pi and code not in of_pi:
+            said.append(
+                f"{each.share:.0%} of a sample of the text reads as '{code}', and π `{pi.name}` has a recogniser of "
+                f"{_quoted(of_pi)}: take one of that language (docs/how-to/choose-policies.md, Languages)"
+            )
+    return said
+
+
+def _of_wide(each: Speech, conservative: Policy, has: frozenset[str], mixed: bool) -> str:
+    some = _spread(each.texts, MARKED)
+    start = (
+        f"{each.share:.0%} of a sample of the text reads as '{each.language}', and π_c `{conservative.name}` has words of "
+        f"{_quoted(has)}: it marks {marked(conservative, some):.2f} of the words there"
+    )
+    named = _CONSERVATIVE.sub(rf"conservative\g<1>@{each.language}", conservative.name)
+    if each.language not in languages() or named == conservative.name:
+        return f"{start}; measure what it misses (taciturn recall)"
+    better = marked(policy(_CONSERVATIVE.search(named)[0]), some)  # type: ignore[index]
+    apart = "screen the languages apart, and use " if mixed else "use "
+    return f"{start}; {apart}`{named}`, which marks {better:.2f}"
+
+
+def spoken(chosen: Policy) -> frozenset[str]:
+    """The languages that the word lists and recognisers of a policy are made for."""
+    inner = [getattr(detector, "detector", detector) for detector in chosen.detectors]
+    pipelines = (p.name.split("_")[0] for d in inner if (p := getattr(d, "pipeline", None)) and "_core_" in p.name)
+    return frozenset({*(str(d.language) for d in inner if hasattr(d, "language")), *pipelines} - {"xx"})
+
+
+def speech(texts: Sequence[str]) -> list[Speech]:
+    """A sample by language, the largest share first."""
+    by: dict[str | None, list[str]] = {}
+    for text in texts:
+        by.setdefault(language(text), []).append(text)
+    whole = max(sum(map(len, texts)), 1)
+    found = [Speech(code, sum(map(len, some)) / whole, tuple(some)) for code, some in by.items()]
+    return sorted(found, key=lambda each: -each.share)
+
+
+def marked(chosen: Finder, texts: Sequence[str]) -> float:
+    """The share of the words of some texts that a policy marks, at least in part."""
+    words = touched = 0
+    for text, found in zip(texts, chosen.find(texts), strict=True):
+        spans = iter(merge(found.spans))
+        span = next(spans, None)
+        for word in WORD.finditer(text):
+            words += 1
+            while span is not None and span[1] <= word.start():
+                span = next(spans, None)
+            touched += span is not None and span[0] < word.end()
+    return touched / words if words else 0.0
+
+
+def levels(texts: Sequence[str], code: str | None) -> tuple[tuple[str, float], ...]:
+    """The levels of π_c in a language (English where it has no words of it), weakest first, and the share of words that
+    each marks."""
+    at = f"@{code}" if code in languages() and code != "en" else ""
+    return tuple((f"{level}{at}", marked(policy(f"{level}{at}"), texts)) for level in LEVELS)
+
+
+def sample(corpus: Corpus) -> list[str]:
+    """Stretches of text, at most ``WINDOWS``, spread over files and documents; what cannot be read is left out."""
+    pieces = corpus.whole()
+    chosen = pieces[:: max(1, -(-len(pieces) // FILES))]
+    stretches: list[str] = []
+    for piece in chosen:
+        try:
+            items = (item for _, item in corpus.read(piece, Tally()) if isinstance(item, Document))
+            texts = [item.text for item in islice(items, DOCUMENTS)]
+        except DataError:
+            continue
+        stretches += _spread(list(_stretches(texts)), WINDOWS // len(chosen))
+    return stretches
+
+
+def _stretches(texts: Sequence[str]) -> Iterator[str]:
+    """Long texts cut, short ones joined."""
+    held = ""
+    for text in texts:
+        if len(text) >= WINDOW:
+            step = max(WINDOW, len(text) // WINDOWS)
+            yield from (text[at : at + WINDOW] for at in range(0, len(text) - WINDOW + 1, step))
+            continue
+        held = f"{held}\n{text}" if held else text
+        if len(held) >= WINDOW:
+            yield held
+            held = ""
+    if held.strip():
+        yield held
+
+
+def _spread(stretches: Sequence[str], most: int) -> Sequence[str]:
+    return stretches[:: max(1, -(-len(stretches) // max(most, 1)))]
+
+
+def _quoted(codes: frozenset[str]) -> str:
+    return " and ".join(f"'{code}'" for code in sorted(codes))
