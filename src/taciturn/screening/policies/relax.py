@@ -44,6 +44,37 @@ def relaxed(pattern: str, ignore_case: bool = False) -> str:
     return _sequence(tree, bool(tree.state.flags & re.IGNORECASE), bool(tree.state.flags & re.DOTALL), {})
 
 
+def needs_digit(pattern: str) -> bool:
+    """Whether every match of a pattern contains an ASCII digit (what assertions look at is not in it).
+
+    >>> [needs_digit(p) for p in ("a[0-9]{2,}", "a[0-9]?", "(?:[0-9]|x)", "a(?:b[0-9]|[1-4])+")]
+    [True, False, False, True]
+    """
+    parser = importlib.import_module("re._parser")
+    return _needs_digit(parser.parse(pattern))
+
+
+def _needs_digit(nodes: Any) -> bool:
+    for op, argument in nodes:
+        match str(op):
+            case "LITERAL":
+                found = chr(argument) in "0123456789"
+            case "IN":
+                members, other, _ = _members(argument)
+                found = not other and members <= set(range(ord("0"), ord("9") + 1))
+            case "BRANCH":
+                found = all(map(_needs_digit, argument[1]))
+            case "SUBPATTERN":
+                found = _needs_digit(argument[-1])
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                found = argument[0] > 0 and _needs_digit(argument[2])
+            case _:
+                found = False
+        if found:
+            return True
+    return False
+
+
 def consumes(pattern: str, character: str, ignore_case: bool = False) -> bool:
     """Whether a match of ``pattern`` may contain this ASCII control character (what assertions look at is not in it).
 
