@@ -35,6 +35,11 @@ ATOMS = st.sampled_from(
         ".",
         "a",
         "k",
+        "i",
+        "s",
+        "[e-k]",
+        "ı",
+        "[ı-ſ]",
         "ß",
         "[a-f]",
         "[^a]",
@@ -69,7 +74,7 @@ PATTERNS = st.builds(
 @given(
     PATTERNS,
     st.booleans(),
-    st.lists(st.text("aAkKxßé1\u0661\u0130\u2028 -.@\x1a\n", max_size=10), min_size=8, max_size=8),
+    st.lists(st.text("aAkKiIxßé1\u0661\u0130\u0131\u212a\u017f\u2028 -.@\x1a\n", max_size=10), min_size=8, max_size=8),
 )
 def test_relaxed_patterns_match_wherever_the_pattern_does(pattern: str, ignore_case: bool, texts: list[str]) -> None:
     assume(not nested_repeat(pattern))
@@ -160,3 +165,17 @@ def test_a_policy_travels_without_its_compiled_sets() -> None:
     assert again.identity == made.identity
     assert len(pickle.dumps(made)) < 100_000
     assert isinstance(again.detectors[0], Regex)
+
+
+def test_a_folded_text_has_no_partner_of_k_and_s_outside_ascii() -> None:
+    """relax.py gives only "i" its partners: of the others fold() makes ASCII."""
+    partners = {c: [chr(o) for o in range(128, 0x110000) if re.fullmatch(c, chr(o), re.IGNORECASE)] for c in "aiksz"}
+    assert partners == {"a": [], "i": ["\u0130", "\u0131"], "k": ["\u212a"], "s": ["\u017f"], "z": []}
+    assert all(fold(f"x{o}\u0301 {o}").text.isascii() is False for o in partners["i"])
+    assert all(o not in fold(text).text for o in "\u212a\u017f" for text in (o, f"é{o}ü", f"{o}\u0301", f"\u0301{o}"))
+
+
+@pytest.mark.parametrize(("pattern", "text"), [("mayıs", "MAYIS"), ("[à-ſ]x", "sx")])
+def test_a_letter_outside_ascii_finds_its_partner_inside(pattern: str, text: str) -> None:
+    made = Policy((Regex("own", pattern, must_find=(text,), ignore_case=True),), "own")
+    assert made.find([text])[0].spans

@@ -16,7 +16,10 @@ from typing import Any
 _HIGH = r"\x80-\xff"
 _MORE = r"[\x80-\xff]*"  # the bytes that follow the first of a character; also after ASCII, which does no harm
 _COUNTED = 8  # repeats are counted up to here
-_FOLD_TO_ASCII = frozenset("iksIKS")  # letters that have a partner outside ASCII when case is ignored
+# When case is ignored "i" has partners outside ASCII, U+0130 and U+0131. So have "k" and "s" (U+212A, U+017F), but a folded
+# text holds none of these: NFKC makes ASCII of them.
+_DOTS = r"\xc4[\xb0\xb1]"
+_PARTNERS = {0x130: "i", 0x131: "i", 0x17F: "s", 0x212A: "k"}
 _CATEGORIES = {
     "CATEGORY_DIGIT": re.compile(r"\d"),
     "CATEGORY_NOT_DIGIT": re.compile(r"\D"),
@@ -39,6 +42,37 @@ def relaxed(pattern: str, ignore_case: bool = False) -> str:
     parser = importlib.import_module("re._parser")
     tree = parser.parse(pattern, re.IGNORECASE if ignore_case else 0)
     return _sequence(tree, bool(tree.state.flags & re.IGNORECASE), bool(tree.state.flags & re.DOTALL), {})
+
+
+def needs_digit(pattern: str) -> bool:
+    """Whether every match of a pattern contains an ASCII digit (what assertions look at is not in it).
+
+    >>> [needs_digit(p) for p in ("a[0-9]{2,}", "a[0-9]?", "(?:[0-9]|x)", "a(?:b[0-9]|[1-4])+")]
+    [True, False, False, True]
+    """
+    parser = importlib.import_module("re._parser")
+    return _needs_digit(parser.parse(pattern))
+
+
+def _needs_digit(nodes: Any) -> bool:
+    for op, argument in nodes:
+        match str(op):
+            case "LITERAL":
+                found = chr(argument) in "0123456789"
+            case "IN":
+                members, other, _ = _members(argument)
+                found = not other and members <= set(range(ord("0"), ord("9") + 1))
+            case "BRANCH":
+                found = all(map(_needs_digit, argument[1]))
+            case "SUBPATTERN":
+                found = _needs_digit(argument[-1])
+            case "MAX_REPEAT" | "MIN_REPEAT" | "POSSESSIVE_REPEAT":
+                found = argument[0] > 0 and _needs_digit(argument[2])
+            case _:
+                found = False
+        if found:
+            return True
+    return False
 
 
 def consumes(pattern: str, character: str, ignore_case: bool = False) -> bool:
@@ -102,7 +136,7 @@ def _sequence(nodes: Any, fold: bool, dot_all: bool, groups: dict[int, str]) -> 
 def _node(op: str, argument: Any, fold: bool, dot_all: bool, groups: dict[int, str]) -> str:
     match op:
         case "LITERAL":
-            return _characters({argument}, other=argument > 127, fold=fold)
+            return _characters(_ascii({argument}, fold), other=argument > 127, fold=fold)
         case "NOT_LITERAL":
             return _characters(set(range(128)) - _cases({argument}, fold), other=True, fold=False)
         case "ANY":
@@ -158,10 +192,9 @@ def _single(body: str) -> bool:
 
 def _class(items: Any, fold: bool) -> str:
     members, other, negated = _members(items)
-    members = _cases(members, fold)
     if negated:
-        return _characters(set(range(128)) - members, other=True, fold=False)
-    return _characters(members, other=other, fold=fold)
+        return _characters(set(range(128)) - _cases(members, fold), other=True, fold=False)
+    return _characters(_ascii(members, fold), other=other, fold=fold)
 
 
 def _members(items: Any) -> tuple[set[int], bool, bool]:
@@ -176,11 +209,17 @@ def _members(items: Any) -> tuple[set[int], bool, bool]:
             case "RANGE":
                 other |= argument[1] > 127
                 members.update(range(argument[0], min(argument[1], 127) + 1))
+                members.update(c for c in _PARTNERS if argument[0] <= c <= argument[1])
             case "CATEGORY":
                 category = str(argument)
                 members.update(c for c in range(128) if _CATEGORIES[category].match(chr(c)))
                 other |= category != "CATEGORY_DIGIT"
     return members, other or any(c > 127 for c in members), negated
+
+
+def _ascii(members: set[int], fold: bool) -> set[int]:
+    """With the partners inside ASCII of what is outside."""
+    return members | {ord(_PARTNERS[c]) for c in members if c in _PARTNERS} if fold else members
 
 
 def _cases(members: set[int], fold: bool) -> set[int]:
@@ -190,10 +229,12 @@ def _cases(members: set[int], fold: bool) -> set[int]:
 def _characters(members: set[int], other: bool, fold: bool) -> str:
     """One character: a class of ASCII, or the bytes of a character above it, or either."""
     inside = sorted(c for c in _cases(members, fold) if c < 128)
-    other = other or (fold and any(chr(c) in _FOLD_TO_ASCII for c in inside))
-    if not other:
-        return f"[{_ranges(inside)}]" if inside else r"[^\x00-\xff]"
-    return f"[{_ranges(inside)}{_HIGH}]{_MORE}"
+    if other:
+        return f"[{_ranges(inside)}{_HIGH}]{_MORE}"
+    if not inside:
+        return r"[^\x00-\xff]"
+    ascii_only = f"[{_ranges(inside)}]"
+    return f"(?:{ascii_only}|{_DOTS})" if fold and ord("i") in inside else ascii_only
 
 
 def _ranges(codes: list[int]) -> str:
