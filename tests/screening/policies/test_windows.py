@@ -75,3 +75,20 @@ def test_the_worst_status_is_kept() -> None:
 def test_an_overlap_must_fit_the_window() -> None:
     with pytest.raises(UsageError, match="needs windows of more than 20, found 20"):
         windows.cut("text", 20, 10)
+
+
+@pytest.mark.parametrize(
+    ("text", "piece", "found"),
+    [
+        ("id 110bcd25-a55d-453a-8046-1297901ea002 ok", "8046", "110bcd25-a55d-453a-8046-1297901ea002"),
+        ("card 4111.1111.1111.1111 ok", "4111.1111.1111", "4111.1111.1111.1111"),
+        ("ref AA1B2**9ABA7 ok", "AA1B2", "AA1B2**9ABA7"),
+        ("Anna Berg, 12 years", "Anna Berg", "Anna Berg"),
+    ],
+)
+def test_a_model_that_sees_a_piece_of_a_number_has_all_of_it(text: str, piece: str, found: str) -> None:
+    def model(texts: Sequence[str]) -> list[Detection]:
+        return [Detection((Span(t.index(piece), t.index(piece) + len(piece), "x", 0.5, "m"),)) for t in texts]
+
+    [detection] = windows.find([text], model, 100, 10)
+    assert [text[s.start : s.end] for s in detection.spans] == [found]

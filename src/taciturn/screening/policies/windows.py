@@ -7,10 +7,12 @@ windows what it finds in one pass. One that reads context (a language model) see
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate, pairwise
 
 from taciturn.errors import UsageError
 from taciturn.screening.policies.base import CLEAN, union
+from taciturn.screening.policies.number_runs import grown
 from taciturn.text.spans import Detection, Span
 
 Find = Callable[[Sequence[str]], list[Detection]]
@@ -50,14 +52,30 @@ def find(texts: Sequence[str], inner: Find, window: int, overlap: int) -> list[D
     """``inner`` on each text, in windows where it is longer than ``window`` (code points); the worst status is kept.
 
     A span that touches an inner border of its window is dropped when a neighbour has it away from its own borders: there it
-    is found with what continues it, or rejected for it. Texts of up to ``window`` are given to ``inner`` as they are.
+    is found with what continues it, or rejected for it. Texts of up to ``window`` are given to ``inner`` as they are. A
+    span that has a part of a number takes in all of it (number_runs.py).
     """
+    return [_whole(text, d) for text, d in zip(texts, _find(texts, inner, window, overlap), strict=True)]
+
+
+def _find(texts: Sequence[str], inner: Find, window: int, overlap: int) -> list[Detection]:
     if all(len(text) <= window for text in texts):
         return inner(texts)
     cuts = [cut(text, window, overlap) for text in texts]
     found = inner([text[a:b] for text, windows in zip(texts, cuts, strict=True) for a, b in windows])
     borders = pairwise(accumulate(map(len, cuts), initial=0))
     return [_joined(windows, found[a:b]) for windows, (a, b) in zip(cuts, borders, strict=True)]
+
+
+def _whole(text: str, detection: Detection) -> Detection:
+    places = [
+        grown(text, span.start, span.end) if span.start < span.end else (span.start, span.end)
+        for span in detection.spans
+    ]
+    if all(place == (span.start, span.end) for place, span in zip(places, detection.spans, strict=True)):
+        return detection
+    moved = (replace(span, start=a, end=b) for span, (a, b) in zip(detection.spans, places, strict=True))
+    return replace(detection, spans=tuple(dict.fromkeys(moved)))
 
 
 def _joined(windows: Sequence[Window], found: Sequence[Detection]) -> Detection:
