@@ -56,7 +56,8 @@ def distributed(
             Screener,
             fn_constructor_args=(path, folder, originals),
             batch_size=1,
-            compute=ray.data.ActorPoolStrategy(size=min(workers, len(pieces))),
+            # One piece at a time each: what waits in the queue of a busy actor an idle one cannot take.
+            compute=ray.data.ActorPoolStrategy(size=min(workers, len(pieces)), max_tasks_in_flight_per_actor=1),
         )
         ready: set[int] = set()
         rest = list(pieces)
