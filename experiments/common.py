@@ -37,7 +37,7 @@ from taciturn.models.hf import load_model
 from taciturn.models.tokens import load_tokenizer, mask_id
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.calibrate import noise_multiplier
-from taciturn.privacy.accounting.events import PoissonGaussian
+from taciturn.privacy.accounting.events import Event, PoissonGaussian
 from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus
@@ -62,7 +62,7 @@ class Work:
         the mechanisms here read the redacted and the original text, and split nothing into a public part."""
         folder = self.folder / "screened" / name
         if not (folder / MANIFEST).exists():
-            settings = {"dedup": "none", "skeletons": False} | options
+            settings: dict[str, Any] = {"dedup": "none", "skeletons": False} | options
             tt.screen(corpus, tt.policy(policy), tt.policy("all-private"), unit=unit, out=folder, **settings)
         return tt.load_screened(folder)
 
@@ -135,7 +135,8 @@ class Work:
         began = time.monotonic()
         run = tt.train(planned, out, valid=list(test), notify=notify)
         seconds = round(time.monotonic() - began, 1)
-        certificate = run.certify(**({} if labelled is None else labelled.counts()))
+        counts: dict[str, Any] = {} if labelled is None else labelled.counts()
+        certificate = run.certify(**counts)
         plan = json.loads((out / "plan.json").read_text())
         kept = self.folder / "certificates" / out.name
         kept.mkdir(parents=True)
@@ -229,8 +230,8 @@ def redacted_share(screened: ScreenedCorpus, tokenizer: Any) -> float:
     """Share of the model's tokens of the original text that redaction took away."""
     mask = mask_id(tokenizer)
     masked = [text.replace(f" {MASK}", MASK) for text in screened.texts("redacted")]
-    before = tokenizer(screened.texts("original"), add_special_tokens=False).input_ids
-    after = tokenizer(masked, add_special_tokens=False).input_ids
+    before: list[list[int]] = tokenizer(screened.texts("original"), add_special_tokens=False).input_ids
+    after: list[list[int]] = tokenizer(masked, add_special_tokens=False).input_ids
     return 1 - sum(token != mask for ids in after for token in ids) / sum(map(len, before))
 
 
@@ -245,7 +246,7 @@ def untrained(model: Mapping[str, Any], test: Sequence[Record], seed: int = 0) -
 
 
 def light_noise(
-    epsilon: float, delta: float, share: float, rate: float, steps: int, second: Mapping[PoissonGaussian, int]
+    epsilon: float, delta: float, share: float, rate: float, steps: int, second: Mapping[Event, int]
 ) -> float:
     """σ of a lightly noised first phase as the paper sets it: the smallest (to 1 %) for which sampling at `rate`·`share`
     and the second phase together come to `epsilon` by add/remove (JFT section 3.1: an estimate, not a bound)."""

@@ -300,7 +300,7 @@ def show(work: Work) -> str:
 
 def shown(row: Row) -> Row:
     """A row as the tables have it: shares and accuracies in per cent, (b) with its δ where that is not the run's."""
-    found, delta = row.get("epsilon_averaged"), row.get("delta_averaged")
+    found, delta = row.get("epsilon_averaged"), float(row.get("delta_averaged") or 0.0)
     averaged = None if found is None else f"{found:.2f}" + (f" at δ = {delta:.2f}" if delta > 2 * DELTA else "")
     score = 100 * row["score"] if SETTINGS[row["set"]].labels else row["score"]
     percent = None if row.get("share") is None else 100 * row["share"]

@@ -125,8 +125,8 @@ class Experiment:
             documents = list(self.documents("train"))
             policy = gold(documents) if self.setting.name == "wikigold" else tt.policy("spacy:low-entity")
             corpus, unit = Corpus.from_documents(documents), self.setting.unit
-            options = {"dedup": "none", "skeletons": False}
-            tt.screen(corpus, policy, tt.policy("all-private"), unit=unit, out=folder, **options)
+            private = tt.policy("all-private")
+            tt.screen(corpus, policy, private, unit=unit, out=folder, dedup="none", skeletons=False)
         return tt.load_screened(folder)
 
     def documents(self, part: str) -> Iterator[Document]:

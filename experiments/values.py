@@ -121,7 +121,7 @@ def by_slot(trained: Any, model: Any, tokenizer: Any, test: list[Record]) -> dic
     values, shapes = (set(table.values), set(table.shapes)) if table else (set(), set())
     texts, wide = [record.body for record in test], tt.policy("conservative")
     places = [Places.of(text, m, "particles") for text, m in zip(texts, redact(texts, wide, BRIDGED), strict=True)]
-    found = {name: [0, 0.0] for name in ("value", "shape", "rare", "unmarked")}
+    found: dict[str, list[float]] = {name: [] for name in ("value", "shape", "rare", "unmarked")}
     for record, at in zip(test, places, strict=True):
         ids = torch.from_numpy(encode_all(tokenizer, [record.body], 128)[0].astype(np.int64))[None]
         with torch.no_grad():
@@ -135,9 +135,8 @@ def by_slot(trained: Any, model: Any, tokenizer: Any, test: list[Record]) -> dic
         kinds[touched(tokenizer, record.body, [(g.start, g.end) for g in record.gold], len(kinds))] = "secret"
         for kind, nat in zip(kinds[1:], nats, strict=True):
             if kind != "secret":
-                found[kind][0] += 1
-                found[kind][1] += float(nat)
-    return {name: (count, round(total / max(count, 1), 4)) for name, (count, total) in found.items()}
+                found[kind].append(float(nat))
+    return {name: (len(each), round(sum(each) / max(len(each), 1), 4)) for name, each in found.items()}
 
 
 def run(options: argparse.Namespace) -> None:
