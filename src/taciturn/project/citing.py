@@ -45,7 +45,7 @@ DETECTORS = {
     "detect-secrets": ("detectsecrets",),
     "conservative": ("wordfreq",),
     "words": ("wordfreq",),
-    **dict.fromkeys("pii us gb de fr es in pl it nl pt se br ssn card iban".split(), ("stdnum",)),
+    **dict.fromkeys("pii us gb de fr es in pl it nl pt se br ssn card iban".split(), ("stdnum",)),  # noqa: SIM905
 }
 OPTIMISERS = {"adam": "kingma2015adam", "adamw": "loshchilov2019adamw"}
 CLIPPING = {"adaptive": "andrew2021adaptive", "automatic": "bu2023automatic"}
