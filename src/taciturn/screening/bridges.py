@@ -28,11 +28,16 @@ SHORT = 3
 # ruff: noqa: SIM905  lists of words are read as such
 # Fixed lists, not learned, of words that no list of rare words marks: English; French; German; Spanish and Portuguese;
 # Italian; Dutch; Polish; Arabic names; what stands before numbers.
-BEFORE = frozenset(
+ARTICLES = frozenset(
     "a an the le la les un une der die das den dem des el los las il lo gli o os de het "
     "mr mrs ms miss dr prof sr sra srta don doña mme mlle herr frau sig pan pani".split()
 )
 """Articles and titles."""
+BEFORE = ARTICLES.union(
+    "rue avenue boulevard chemin allée impasse quai via viale piazza piazzale corso vicolo calle avenida paseo plaza rua "
+    "travessa praça ul ulica ulicy al aleja alei pl plac placu os osiedle c/ av".split()
+)
+"""Also kinds of streets, where they stand before the name."""
 BEHIND = frozenset(
     "may march "
     "januar februar märz april mai juni juli august september oktober november dezember "
@@ -42,7 +47,9 @@ BEHIND = frozenset(
     "januari februari maart mei augustus december "
     "janeiro fevereiro março maio junho julho setembro outubro novembro dezembro "
     "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia "
-    "street road lane avenue square terrace drive boulevard crescent court inc ltd llc plc corp co gmbh ag s".split()
+    "street road lane avenue square terrace drive boulevard crescent court inc ltd llc plc corp co gmbh ag s "
+    "mbh ohg kgaa e.v s.a s.a.s s.a.r.l sarl sas eurl s.r.l srl s.p.a spa s.n.c snc s.l s.l.u s.c sp o.o sp.k sp.j "
+    "b.v n.v bv nv lda ltda hb".split()
 )
 """Months, kinds of streets and of firms, and the end of a genitive that stands by itself."""
 PARTICLES = BEFORE.union(

@@ -18,6 +18,7 @@ from taciturn.screening.bounds import lower
 from taciturn.screening.policies import policy as named_policy
 from taciturn.screening.policies.base import Everything, Policy
 from taciturn.screening.policies.conservative import CUES, LEVELS, Closed, Cue, named, strongest
+from taciturn.screening.policies.rare_words import Words
 from taciturn.screening.policies.regex import Regex
 from taciturn.screening.policies.view import View
 from taciturn.screening.redact import BRIDGED, maximal, redact
@@ -211,7 +212,17 @@ FRENCH = (
         ("conservative@fr", "Je voudrais une table pour demain soir, merci beaucoup à vous.", []),
         ("conservative@fr", "la table de Dupont à l'hôtel", ["Dupont"]),
         ("conservative:strict@fr", "il habite chez dupont", ["dupont"]),
-        ("conservative@de", "ich komme morgen mit meinem Hund", ["Hund"]),
+        ("conservative@de", "ich komme morgen mit meinem Hund", []),
+        (
+            "conservative@de",
+            "Der Vertrag von Müller aus Berlin liegt im Zimmer von Jürgen",
+            ["Müller", "Berlin", "Jürgen"],
+        ),
+        ("conservative:strict@de", "Die Rechnung für das Haus von Lukas", ["Lukas"]),
+        ("conservative:paranoid@de", "Die Rechnung ist hier", ["Rechnung"]),
+        ("conservative@de", "Frau Baum und Herr Dr. Linke Schüler", ["Baum", "Dr", "Linke Schüler"]),
+        ("conservative@pl", "Dziękuję, Szanowni Państwo", []),
+        ("conservative@sv", "Hej Dag, tack", ["Dag"]),
         ("conservative@es", "el gobierno de la ciudad está aquí", []),
         ("conservative@pl", "proszę przyjść jutro, to jest bardzo ważne dla Kowalskiego", ["Kowalskiego"]),
         ("conservative:paranoid@it", "non è vero che la casa", ["vero", "casa"]),
@@ -221,6 +232,32 @@ def test_other_languages_have_words_of_their_own(name: str, text: str, marked: l
     found = policy(name).find([text])[0]
     assert [text[s.start : s.end] for s in found.spans] == marked
     assert len(policy(name.partition("@")[0]).find([text])[0].spans) > len(marked)  # English sees strange words
+
+
+GERMAN = "Frau Baum Herr Dr. Müller der Vertrag von Haus zyx Jürgen <MASK> , Baum Frau"
+
+
+@given(st.lists(st.sampled_from(GERMAN.split()), max_size=10).map(" ".join), st.data())
+def test_german_nouns_keep_levels_nested_and_masking_a_mark_leaves_the_others(text: str, data: st.DataObject) -> None:
+    for weak, strong in pairwise(f"{level}@de" for level in LEVELS):
+        assert covered(weak, text) <= covered(strong, text)
+    words = Words(language="de")
+    before = [(s.start, s.end) for s in words.find([View.of(text)])[0].spans]
+    if before:
+        start, end = data.draw(st.sampled_from(before))
+        other, shift = text[:start] + MASK + text[end:], len(MASK) - (end - start)
+        after = [(s.start, s.end) for s in words.find([View.of(other)])[0].spans]
+        assert after == [(a, b) if b <= start else (a + shift, b + shift) for a, b in before if a != start]
+
+
+def test_a_frequent_german_noun_is_plain_and_a_name_is_not() -> None:
+    words = Words(language="de")
+    plain = "Vertrag Haus Frau Zeit Arbeit Rechnung Stadt Termin Herr".split()  # noqa: SIM905
+    names = "Müller Schmidt Berlin Hamburg Jürgen Heinrich Merkel Thomas Peter Anna Siemens".split()  # noqa: SIM905
+    assert [w for w in plain if words.marks(w)] == []
+    assert [w for w in names if not words.marks(w)] == []
+    assert Words(5.0, language="de").marks("Vertrag")  # too rare for this dial
+    assert "nouns" not in Words(language="fr").definition()
 
 
 @given(st.lists(st.sampled_from(FRENCH.split()), max_size=10).map(" ".join))

@@ -8,7 +8,7 @@
 | ``conservative:paranoid`` | every word but 600 function words and words of customer service; all of a record with a cue |
 
 They are made for English: of French more than half of the words would be marked. ``conservative@fr`` has the words of
-French. ``strongest`` picks a level by measurement.
+French; of German, frequent nouns may have their capital. ``strongest`` picks a level by measurement.
 """
 
 from __future__ import annotations
@@ -116,6 +116,9 @@ _PATTERNS = (
 )  # fmt: skip
 # "handle" takes the whole of a word that has an "@" in it: user names, addresses, bare hosts.
 _HANDLE = r"(?<![^\s@])[^\s@]*+@\S*(?<![.,;:!?)\]\"'])"
+# German nouns may have a capital (rare_words.py), and surnames that are nouns as well need a title to be seen.
+_TITLES = ("Herr", "Frau", "Familie", "Dr.", "Prof.")
+_TITLED = r"(?<![^\W_])(?:(?:Herrn?|Frau|Familie|Dr\.|Prof\.) {1,2}){1,4}([A-ZÄÖÜ][\w-]{1,30}(?: [A-ZÄÖÜ][\w-]{1,30})?)"
 
 _WORDS: dict[str, Callable[[str], list[Detector]]] = {
     "": lambda language: [Words(language=language)],
@@ -141,7 +144,8 @@ def named(argument: str = "", options: Mapping[str, object] | None = None) -> li
     for option in options or ():
         raise UsageError(f"conservative: unknown option '{option}'; it takes none")
     handle = Regex("handle", _HANDLE, "handle", ("ask @dana", "a@b"), needs=("@",))
-    return [*(patterns.detector(name) for name in _PATTERNS), handle, *_WORDS[level](language or "en")]
+    titled = [Regex("titled", _TITLED, "name", ("Frau Baum",), needs=_TITLES, group=1)] if language == "de" else []
+    return [*(patterns.detector(name) for name in _PATTERNS), handle, *titled, *_WORDS[level](language or "en")]
 
 
 @cache

@@ -16,6 +16,7 @@ from functools import cache, lru_cache
 from importlib import resources
 
 from taciturn.errors import UsageError, nearest
+from taciturn.screening.policies import german
 from taciturn.screening.policies.base import CLEAN
 from taciturn.screening.policies.view import WORD, View
 from taciturn.text.spans import Detection, Span
@@ -52,6 +53,21 @@ _MODALS = ("May", "Will")
 _MODAL = re.compile(r"(?:May|Will)(?= (?:I|we|you|it|there|that|this|they|the)\b)")
 
 
+# What opens letters and messages in other languages. Left out on purpose: Dag, Lieve, Cara, Vale and the like, which are
+# names.
+_GREETINGS = {
+    "de": "hallo guten tag morgen abend danke dank vielen bitte lieber sehr geehrte geehrter damen herren ja nein gern "
+    "grüße entschuldigung tschüss",
+    "es": "hola buenos buenas gracias estimado estimada estimados señor señora señores saludos perdón sí adiós",
+    "fr": "bonjour bonsoir salut merci madame monsieur cher chère cordialement désolé voici voilà oui non",
+    "it": "ciao buongiorno buonasera salve grazie gentile gentili egregio signore signora saluti scusi prego sì",
+    "nl": "hallo hoi goedemorgen goedemiddag bedankt dank geachte heer mevrouw groeten alstublieft sorry ja nee",
+    "pl": "cześć dzień dobry witam dziękuję szanowni szanowny szanowna państwo państwa pozdrawiam proszę "
+    "przepraszam tak nie",
+    "pt": "olá oi bom boa obrigado obrigada caro prezado prezada senhor senhora senhores cumprimentos desculpe sim não",
+    "sv": "hej hejsan tack bästa kära hälsningar ursäkta ja nej",
+}
+
 _FUNCTION = 6.0  # once in a thousand words: from there on nearly all are function words
 
 
@@ -82,10 +98,17 @@ def names() -> frozenset[str]:
 @cache
 def excused(language: str = "en") -> frozenset[str]:
     """Lower-case function words, greetings and bits of contractions; of other languages than English, the most frequent
-    words."""
+    words and what opens letters."""
     if language == "en":
         return _EXCUSED | _STEMS
-    return frozenset(w for w in common_words(_FUNCTION, language) if w.isalpha())
+    frequent = {w for w in common_words(_FUNCTION, language) if w.isalpha()}
+    return frozenset(frequent.union(_GREETINGS.get(language, "").split()))
+
+
+@cache
+def nouns() -> frozenset[str]:
+    """German words that may have a capital, with it (german.py): frequent ones that are no names."""
+    return german.nouns(common_words(german.LEAST, "de") - names())
 
 
 @cache
@@ -93,7 +116,8 @@ def plain_words(rare_below: float, without_names: bool = False, language: str = 
     """Every word that ``Words`` leaves unmarked, as it may be written: there are no others."""
     known = common_words(rare_below, language) | (_STEMS if language == "en" else frozenset())
     lower = {w for w in known if w.isalpha() and w == w.lower() and (w.isascii() or language != "en")}
-    return capitalised(lower - names() if without_names else lower, language)
+    listed = {w for w in nouns() if w.lower() in lower} if language == "de" else frozenset()
+    return capitalised(lower - names() if without_names else lower, language) | listed
 
 
 def capitalised(words: Set[str], language: str = "en") -> frozenset[str]:
@@ -143,7 +167,7 @@ class Words:
     also one with a character outside ASCII.
 
     rare_below: Zipf frequency under which a word is rare; 3 is once in a million words, the lowest the word list knows.
-    names: also marks lower-case words that are names of people. A German noun has a capital, and so is marked.
+    names: also marks lower-case words that are names of people. Of German, a frequent noun may have its capital (``nouns``).
     """
 
     rare_below: float = 3.0
@@ -166,6 +190,7 @@ class Words:
             "lists": _lists(self.rare_below, self.language),
             "patterns": [WORD.pattern, _MODAL.pattern],
             **({} if self.language == "en" else {"language": self.language}),
+            **({"nouns": digest(nouns())} if self.language == "de" else {}),
             **named,
         }
 

@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from taciturn.screening.bridges import BEFORE
+from taciturn.screening.bridges import ARTICLES
 from taciturn.screening.policies.rare_words import common_words, names
 
 RARE = 4.0
@@ -91,7 +91,7 @@ def _parted(form: str) -> tuple[str, str]:
     ('the ', 'X Hotel')
     """
     at = 0
-    while (word := form[at:].partition(" ")[0]).casefold() in BEFORE and len(word) < len(form) - at:
+    while (word := form[at:].partition(" ")[0]).casefold() in ARTICLES and len(word) < len(form) - at:
         at += len(word) + 1
     return form[:at], form[at:]
 
