@@ -102,7 +102,7 @@ class Policy:
         """The first eight digits of the identity, for tables."""
         return self.identity[:8]
 
-    @property
+    @cached_property
     def covers_all(self) -> bool:
         """Whether every character of every text is marked, so that no secret can be missed."""
         return any(getattr(d, "covers_all", False) for d in self.detectors)
@@ -124,8 +124,7 @@ class Policy:
     def _find(self, texts: Sequence[str], patterns: bool) -> list[Detection]:
         found: dict[int, list[Detection]] = {}
         if patterns:
-            shadows = [text if MASK not in text and text.isascii() else View.of(text).shadow for text in texts]
-            for number, places in self._prefilter.candidates(shadows).items():
+            for number, places in self._candidates(texts).items():
                 _keep(found, places, _guarded(self._patterns[number], [View.of(texts[i]) for i in places]))
         if self._others:
             views = [View.of(text) for text in texts]
@@ -170,23 +169,48 @@ class Policy:
 
     def _unless(self, texts: Sequence[str], hinders: Callable[[int], bool]) -> list[bool]:
         """Of each text: no pattern whose number ``hinders`` may match in a masking, and the other detectors are local."""
-        views = [View.of(text) for text in texts]
-        moved = {
-            i
-            for number, places in self._prefilter.candidates([view.shadow for view in views]).items()
-            if hinders(number)
-            for i in places
-        }
+        moved = {i for number, places in self._candidates(texts).items() if hinders(number) for i in places}
         rest = [*(self._patterns[number] for number in self._sighted), *self._others]
-        return [
-            i not in moved and not _composes(view.text) and all(d.local(view) for d in rest)
-            for i, view in enumerate(views)
-        ]
+        return [i not in moved and _still(View.of(text), rest) for i, text in enumerate(texts)]
+
+    def _candidates(self, texts: Sequence[str]) -> dict[int, list[int]]:
+        """``Prefilter.candidates`` of the shadows, with those of recent short texts remembered: ``local`` and ``apart`` ask
+        about texts in which something was found."""
+        memory = self._scanned
+        numbers = {text: memory.get(text) for text in texts}
+        new = [text for text, known in numbers.items() if known is None]
+        if new:
+            scanned: dict[str, tuple[int, ...]] = dict.fromkeys(new, ())
+            shadows = [text if MASK not in text and text.isascii() else View.of(text).shadow for text in new]
+            for number, places in self._prefilter.candidates(shadows).items():
+                for i in places:
+                    scanned[new[i]] += (number,)
+            numbers |= scanned
+            if len(memory) + len(new) > KEPT:
+                memory.clear()
+            memory.update({text: its for text, its in scanned.items() if len(text) <= LONGEST})
+        found: dict[int, list[int]] = {}
+        for i, text in enumerate(texts):
+            for number in numbers[text] or ():
+                found.setdefault(number, []).append(i)
+        return found
+
+    @cached_property
+    def _scanned(self) -> dict[str, tuple[int, ...]]:
+        return {}
 
     @cached_property
     def _sighted(self) -> tuple[int, ...]:
         """Numbers of the patterns whose matches may reach over a mask."""
         return tuple(n for n, d in enumerate(self._patterns) if consumes(d.pattern, BLANK, d.ignore_case))
+
+
+def _still(view: View, detectors: Sequence[Detector]) -> bool:
+    """Whether what these find stays as it is, and so does the shadow."""
+    for detector in detectors:
+        if not detector.local(view):
+            return False
+    return not _composes(view.text)
 
 
 def _composes(text: str) -> bool:
@@ -213,11 +237,13 @@ def _beside(detection: Detection, heads: Sequence[tuple[int, int]]) -> Detection
 
 def worst(*statuses: Status) -> Status:
     """The least finished of them."""
-    return max(statuses, key=_SEVERITY.__getitem__)
+    return "ok" if statuses == ("ok", "ok") else max(statuses, key=_SEVERITY.__getitem__)
 
 
 # Processor seconds a call may take, and seconds a code point: of models, of patterns.
 _PATIENCE = {False: (120.0, 0.01), True: (10.0, 2e-5)}
+KEPT, LONGEST = 1 << 15, 4096
+"""Texts that are remembered, and of how many code points at most."""
 _SORTED = orjson.OPT_SORT_KEYS
 _PLACE = attrgetter("start", "end")
 

@@ -55,7 +55,7 @@ class View:
         return (start, end) if self.folded is None else self.folded.span(start, end)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 14)
 def _short(original: str) -> View:
     """π, π_c and the checks that follow look at the same texts."""
     return View._make(original)
