@@ -62,6 +62,8 @@ class Finder(Protocol):
 
     def words(self, texts: Sequence[str]) -> list[Detection]: ...
 
+    def patterns(self, texts: Sequence[str]) -> list[Detection]: ...
+
     def local(self, texts: Sequence[str]) -> list[bool]: ...
 
     def apart(self, texts: Sequence[str]) -> list[bool]: ...
@@ -115,18 +117,22 @@ class Policy:
         dropped: it may quote the text), one that takes too long "timeout"; of several statuses the worst is kept.
         Detectors with a pattern look only at texts that the prefilter lets through.
         """
-        return self._find(texts, patterns=True)
+        return self._find(texts)
 
     def words(self, texts: Sequence[str]) -> list[Detection]:
         """What is found without patterns: word by word, in a text that is ``apart``."""
         return self._find(texts, patterns=False)
 
-    def _find(self, texts: Sequence[str], patterns: bool) -> list[Detection]:
+    def patterns(self, texts: Sequence[str]) -> list[Detection]:
+        """All that may be found in a stretch of a text that is ``apart`` and not in the text: what patterns find."""
+        return self._find(texts, others=False)
+
+    def _find(self, texts: Sequence[str], patterns: bool = True, others: bool = True) -> list[Detection]:
         found: dict[int, list[Detection]] = {}
         if patterns:
             for number, places in self._candidates(texts).items():
                 _keep(found, places, _guarded(self._patterns[number], [View.of(texts[i]) for i in places]))
-        if self._others:
+        if others and self._others:
             views = [View.of(text) for text in texts]
             for detector in self._others:
                 _keep(found, range(len(texts)), _guarded(detector, views))

@@ -44,6 +44,9 @@ class Cached:
     def words(self, texts: Sequence[str]) -> list[Detection]:
         return self.policy.words(texts)
 
+    def patterns(self, texts: Sequence[str]) -> list[Detection]:
+        return self.policy.patterns(texts)
+
     def apart(self, texts: Sequence[str]) -> list[bool]:
         return self.policy.apart(texts)
 
@@ -87,6 +90,9 @@ class Sharing:
     def words(self, texts: Sequence[str]) -> list[Detection]:
         return self.policy.words(texts)
 
+    def patterns(self, texts: Sequence[str]) -> list[Detection]:
+        return self.policy.patterns(texts)
+
     def local(self, texts: Sequence[str]) -> list[bool]:
         return self.policy.local(texts)
 
@@ -126,6 +132,9 @@ class Joined:
     def words(self, texts: Sequence[str]) -> list[Detection]:
         return [union(pair) for pair in zip(self.first.words(texts), self.second.words(texts), strict=True)]
 
+    def patterns(self, texts: Sequence[str]) -> list[Detection]:
+        return [union(pair) for pair in zip(self.first.patterns(texts), self.second.patterns(texts), strict=True)]
+
     def local(self, texts: Sequence[str]) -> list[bool]:
         return [a and b for a, b in zip(self.first.local(texts), self.second.local(texts), strict=True)]
 
@@ -158,6 +167,9 @@ class Missing:
 
     def words(self, texts: Sequence[str]) -> list[Detection]:
         return [self._thin(text, found) for text, found in zip(texts, self.policy.words(texts), strict=True)]
+
+    def patterns(self, texts: Sequence[str]) -> list[Detection]:
+        return self.find(texts)
 
     def local(self, texts: Sequence[str]) -> list[bool]:
         # The coin falls on the text of a whole span, which masking a part of it changes.
