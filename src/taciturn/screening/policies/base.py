@@ -138,8 +138,9 @@ class Policy:
                 _keep(found, range(len(texts)), _guarded(detector, views))
         answers = [CLEAN] * len(texts)
         for i, detections in found.items():
-            both = union(detections, View.of(texts[i]))
-            answers[i] = both if self.covers_all else _beside(both, heads(texts[i]))
+            text = texts[i]
+            both = union(detections, View.of(text) if MASK in text else None)
+            answers[i] = both if self.covers_all else _beside(both, heads(text))
         return answers
 
     @cached_property

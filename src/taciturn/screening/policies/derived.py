@@ -84,7 +84,7 @@ class Sharing:
             if sure.status != "ok":
                 answers[i] = self.policy.find([texts[i]])[0]
             elif mine := tuple(span for span in sure.spans if span.detector in self.shared):
-                answers[i] = union([Detection(mine), answers[i]])
+                answers[i] = union([Detection(mine), answers[i]]) if answers[i] is not CLEAN else Detection(mine)
         return answers
 
     def words(self, texts: Sequence[str]) -> list[Detection]:
@@ -127,19 +127,23 @@ class Joined:
         return f"{self.first.identity}+{self.second.identity}"
 
     def find(self, texts: Sequence[str]) -> list[Detection]:
-        return [union(pair) for pair in zip(self.first.find(texts), self.second.find(texts), strict=True)]
+        return _each(self.first.find(texts), self.second.find(texts))
 
     def words(self, texts: Sequence[str]) -> list[Detection]:
-        return [union(pair) for pair in zip(self.first.words(texts), self.second.words(texts), strict=True)]
+        return _each(self.first.words(texts), self.second.words(texts))
 
     def patterns(self, texts: Sequence[str]) -> list[Detection]:
-        return [union(pair) for pair in zip(self.first.patterns(texts), self.second.patterns(texts), strict=True)]
+        return _each(self.first.patterns(texts), self.second.patterns(texts))
 
     def local(self, texts: Sequence[str]) -> list[bool]:
         return [a and b for a, b in zip(self.first.local(texts), self.second.local(texts), strict=True)]
 
     def apart(self, texts: Sequence[str]) -> list[bool]:
         return [a and b for a, b in zip(self.first.apart(texts), self.second.apart(texts), strict=True)]
+
+
+def _each(first: Sequence[Detection], second: Sequence[Detection]) -> list[Detection]:
+    return [a if b is CLEAN else b if a is CLEAN else union((a, b)) for a, b in zip(first, second, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
