@@ -106,7 +106,17 @@ def whole(text: str, bridge: Bridge = "particles") -> str:
     >>> whole("call (<MASK>, or write to <MASK>@<MASK> of the <MASK>.")
     'call <MASK> or write to <MASK>'
     """
-    return substituted(text, places(text, (), bridge)) if MASK in text else text
+    if MASK not in text:
+        return text
+    return _whole(text, bridge) if len(text) <= _REMEMBERED else substituted(text, places(text, (), bridge))
+
+
+_REMEMBERED = 1024
+
+
+@lru_cache(1 << 12)  # skeletons are asked for by each question about a text's maskings
+def _whole(text: str, bridge: Bridge) -> str:
+    return substituted(text, places(text, (), bridge))
 
 
 def substituted(text: str, intervals: Sequence[Interval]) -> str:

@@ -21,7 +21,7 @@ from taciturn.screening.policies.base import Finder
 from taciturn.screening.policies.view import WORD
 from taciturn.screening.redact import REACH, WHOLE, Interval, Masked, neighbours, pieces, redact
 from taciturn.text.document import MASK
-from taciturn.text.spans import Span
+from taciturn.text.spans import Detection, Span
 
 MOST = 32
 """Words of a mark beyond which its runs are not tested one by one."""
@@ -108,6 +108,7 @@ class _Asked:
 
     text: str
     cuts: Marks
+    marked: Marks
     plain: tuple[Interval, ...]
     leaning: tuple[Interval, ...]
     all: bool
@@ -118,7 +119,7 @@ class _Asked:
         units = [unit for unit in case.units if low <= unit[0] < high]
         plain = tuple(unit for unit in units if not touched(unit, case.marked))
         leaning = tuple(unit for unit in units if touched(unit, case.marked) > touched(unit, words))
-        return cls(case.text, case.cuts, plain, leaning, (low, high) == (0, len(case.text)))
+        return cls(case.text, case.cuts, case.marked, plain, leaning, (low, high) == (0, len(case.text)))
 
     def stretches(self) -> Iterator[Interval]:
         """From the start of the text or the end of a word of a cut (or of a cut) to where one begins, or the end; those in
@@ -139,6 +140,14 @@ class _Asked:
     def between(self, a: int, b: int) -> str:
         """The stretch, and masks where it was cut."""
         return MASK * (a > 0) + self.text[a:b] + MASK * (b < len(self.text))
+
+    def sure(self, a: int, b: int, moved: Detection) -> bool:
+        """Whether ``same`` is True whatever is found, by what patterns find in ``between(a, b)``: where every mark lies in
+        what the marks of the whole text cover, no more is covered, and less does not matter where no unit leans on it."""
+        if moved.status != "ok" or any(a <= start and end <= b for start, end in self.leaning):
+            return False
+        move = a - len(MASK) * (a > 0)
+        return all(_inside((s.start + move, s.end + move), self.marked) for s in moved.spans)
 
     def same(self, a: int, b: int, spans: Sequence[Span], covered: Covered) -> bool:
         """Whether these spans of ``between(a, b)`` cover the units that are covered in the whole text."""
@@ -166,11 +175,11 @@ def _in_stretches(cases: Sequence[Case], policy: Finder, covered: Covered) -> li
     answers = [True] * len(cases)
     every = ((i, a, b) for i, of in enumerate(held) for a, b in of.stretches() if answers[whose[i]])
     while some := list(islice(every, _AT_ONCE)):
-        sure = policy.local([held[i].between(a, b) for i, a, b in some])
-        some = [
-            (i, a, b) for (i, a, b), word_by_word in zip(some, sure, strict=True) if not word_by_word or held[i].leaning
-        ]
-        for (i, a, b), one in zip(some, policy.find([held[i].between(a, b) for i, a, b in some]), strict=True):
+        texts = [held[i].between(a, b) for i, a, b in some]
+        moved = policy.patterns(texts)
+        at = [n for n, (i, a, b) in enumerate(some) if not held[i].sure(a, b, moved[n])]
+        for n, one in zip(at, policy.find([texts[n] for n in at]), strict=True):
+            i, a, b = some[n]
             answers[whose[i]] &= one.status == "ok" and held[i].same(a, b, one.spans, covered)
     return answers
 
@@ -179,6 +188,12 @@ def touched(unit: Interval, intervals: Marks) -> bool:
     """Whether one of them (in order, apart) overlaps it."""
     at = bisect_right(intervals, unit[0], key=itemgetter(1))
     return at < len(intervals) and intervals[at][0] < unit[1]
+
+
+def _inside(mark: Interval, intervals: Marks) -> bool:
+    """Whether one of them (in order, apart) holds it."""
+    at = bisect_right(intervals, mark[0], key=itemgetter(0)) - 1
+    return at >= 0 and mark[1] <= intervals[at][1]
 
 
 def part(intervals: Marks, low: int, high: int) -> list[Interval]:

@@ -34,7 +34,7 @@ _PIECE, _PAIRS = 1 << 20, 1 << 12
 Interval = tuple[int, int]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Masked:
     """text: the fixed point. marks: maximal marked intervals of the text that was given (its literal masks not counted).
     status: the worst of the passes. settled: False when the bound was reached and the text is one ``<MASK>``."""

@@ -10,7 +10,7 @@ from taciturn.screening.bridges import Bridge, whole
 from taciturn.screening.entities import entities
 from taciturn.screening.partition import RecordPart, part
 from taciturn.screening.policies.base import CLEAN, Finder
-from taciturn.screening.policies.derived import Cached, Joined
+from taciturn.screening.policies.derived import Cached, Joined, Sharing
 from taciturn.screening.redact import BRIDGED, Interval, Masked, neighbours, pieces, redact, survives
 from taciturn.screening.skeletons import has_one_skeleton, tested
 from taciturn.screening.sparing import Sparing
@@ -37,7 +37,7 @@ class Outcome:
     changes: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # freezing would double what making one costs, and there is one a record
 class Row:
     """What is known of a record without looking at any other.
 
@@ -79,7 +79,7 @@ class Local:
             conservative = conservative.over(Cached(conservative.pi), Cached(conservative.conservative))
         same = pi.identity == conservative.identity and type(pi) is type(conservative)
         first = Cached(pi)
-        second = first if same else Cached(conservative)
+        second = first if same else Sharing.of(conservative, first)
         joined = Joined.of(first, second)
         return cls(first, second, joined if skeletons else None, joined, bridge)
 
@@ -91,12 +91,12 @@ class Local:
         rows = [Row(record, body, body) for record, body in zip(records, bodies, strict=True)]
         busy = [
             i
-            for i, (record, body) in enumerate(zip(records, bodies, strict=True))
-            if found[i] is not CLEAN
-            or wide[i] is not CLEAN
-            or record.gold
-            or record.private_because is not None
-            or MASK in body
+            for i, (row, its, wider) in enumerate(zip(rows, found, wide, strict=True))
+            if its is not CLEAN
+            or wider is not CLEAN
+            or row.record.gold
+            or row.record.private_because is not None
+            or MASK in row.body
         ]
         for i, row in zip(busy, self._looked_at([records[i] for i in busy]), strict=True):
             rows[i] = row

@@ -97,6 +97,10 @@ class Sparing:
         found = self.conservative.words(texts)
         return [_never_spared(text, each, self.public) for text, each in zip(texts, found, strict=True)]
 
+    def patterns(self, texts: Sequence[str]) -> list[Detection]:
+        """All: a word that is spared in a text may be marked in a stretch of it."""
+        return self.find(texts)
+
     def local(self, texts: Sequence[str]) -> list[bool]:
         """Masks take the place of whole words of spans, so spans stay where they are: those that lose a word hold a mask
         and stay marked, the others are what they were."""

@@ -12,7 +12,7 @@ CANARY = "canary"
 Status = Literal["ok", "truncated", "timeout", "error"]
 
 
-@dataclass(frozen=True, slots=True, order=True)
+@dataclass(slots=True, order=True, unsafe_hash=True)  # not frozen: see text/document.py
 class Span:
     """``text[start:end]`` of the original text a detector (or an annotator) marked.
 
@@ -26,7 +26,7 @@ class Span:
     detector: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Detection:
     """What one policy found in one text. Any status but ``ok`` makes the record private."""
 

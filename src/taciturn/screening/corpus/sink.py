@@ -123,12 +123,16 @@ def _records(rows: Sequence[Row]) -> Mapping[str, list[Any]]:
 def _originals(rows: Sequence[Row]) -> Mapping[str, list[Any]]:
     return {
         "original": [row.body for row in rows],
-        "stable": [[offset for pair in row.stable for offset in pair] for row in rows],
-        "behind": [[offset for pair in row.behind for offset in pair] for row in rows],
+        "stable": [_flat(row.stable) for row in rows],
+        "behind": [_flat(row.behind) for row in rows],
         "stands": [row.stands for row in rows],
-        "suspects": [[offset for pair in row.suspects for offset in pair] for row in rows],
+        "suspects": [_flat(row.suspects) for row in rows],
         "entities": [row.entities for row in rows],
     }
+
+
+def _flat(pairs: Sequence[tuple[int, int]]) -> Sequence[int]:
+    return [offset for pair in pairs for offset in pair] if pairs else ()
 
 
 def create(path: Path) -> BinaryIO:

@@ -63,6 +63,8 @@ class Finder(Protocol):
 
     def words(self, texts: Sequence[str]) -> list[Detection]: ...
 
+    def patterns(self, texts: Sequence[str]) -> list[Detection]: ...
+
     def local(self, texts: Sequence[str]) -> list[bool]: ...
 
     def apart(self, texts: Sequence[str]) -> list[bool]: ...
@@ -102,7 +104,7 @@ class Policy:
         """The first eight digits of the identity, for tables."""
         return self.identity[:8]
 
-    @property
+    @cached_property
     def covers_all(self) -> bool:
         """Whether every character of every text is marked, so that no secret can be missed."""
         return any(getattr(d, "covers_all", False) for d in self.detectors)
@@ -120,38 +122,45 @@ class Policy:
         read = {i: decoded for i in coded if (decoded := decode(texts[i])).layers} if not self.covers_all else {}
         inside, _ = self._seen([decoded.text for decoded in read.values()])
         for place, (i, decoded) in enumerate(read.items()):
-            known = {(span.start, span.end) for each in found.get(i, ()) for span in each.spans}
+            known = {(span.start, span.end, span.detector) for each in found.get(i, ()) for span in each.spans}
             found.setdefault(i, []).extend(_outside(each, decoded, known) for each in inside.get(place, ()))
         return self._joined(texts, found)
 
     def words(self, texts: Sequence[str]) -> list[Detection]:
         """What is found without patterns: word by word, in a text that is ``apart``."""
-        found: dict[int, list[Detection]] = {}
-        self._unpatterned(texts, found)
-        return self._joined(texts, found)
+        return self._joined(texts, self._unpatterned(texts, {}))
+
+    def patterns(self, texts: Sequence[str]) -> list[Detection]:
+        """All that may be found in a stretch of a text that is ``apart`` and not in the text: what patterns find."""
+        return self._joined(texts, self._patterned(texts, self._candidates(texts)))
 
     def _seen(self, texts: Sequence[str]) -> tuple[dict[int, list[Detection]], list[int]]:
-        """By text what each detector finds, and the texts that may hold encodings."""
-        found: dict[int, list[Detection]] = {}
-        shadows = [text if MASK not in text and text.isascii() else View.of(text).shadow for text in texts]
-        candidates = self._prefilter.candidates(shadows)
-        coded = candidates.pop(self._coded, [])
-        for number, places in candidates.items():
-            _keep(found, places, _guarded(self._patterns[number], [View.of(texts[i]) for i in places]))
-        self._unpatterned(texts, found)
+        """By text what each detector finds in it as it stands, and the texts that may hold encodings."""
+        candidates = self._candidates(texts)
+        coded = candidates.get(self._coded, [])
+        found = self._unpatterned(texts, self._patterned(texts, candidates))
         return found, sorted({*coded, *(i for i, text in enumerate(texts) if mixed(text))})
 
-    def _unpatterned(self, texts: Sequence[str], found: dict[int, list[Detection]]) -> None:
+    def _patterned(self, texts: Sequence[str], candidates: Mapping[int, list[int]]) -> dict[int, list[Detection]]:
+        found: dict[int, list[Detection]] = {}
+        for number, places in candidates.items():
+            if number != self._coded:
+                _keep(found, places, _guarded(self._patterns[number], [View.of(texts[i]) for i in places]))
+        return found
+
+    def _unpatterned(self, texts: Sequence[str], found: dict[int, list[Detection]]) -> dict[int, list[Detection]]:
         if self._others:
             views = [View.of(text) for text in texts]
             for detector in self._others:
                 _keep(found, range(len(texts)), _guarded(detector, views))
+        return found
 
     def _joined(self, texts: Sequence[str], found: Mapping[int, Sequence[Detection]]) -> list[Detection]:
         answers = [CLEAN] * len(texts)
         for i, detections in found.items():
-            both = union(detections, View.of(texts[i]))
-            answers[i] = both if self.covers_all else _beside(both, heads(texts[i]))
+            text = texts[i]
+            both = union(detections, View.of(text) if MASK in text else None)
+            answers[i] = both if self.covers_all else _beside(both, heads(text))
         return answers
 
     @cached_property
@@ -197,23 +206,48 @@ class Policy:
 
     def _unless(self, texts: Sequence[str], hinders: Callable[[int], bool]) -> list[bool]:
         """Of each text: no pattern whose number ``hinders`` may match in a masking, and the other detectors are local."""
-        views = [View.of(text) for text in texts]
-        moved = {
-            i
-            for number, places in self._prefilter.candidates([view.shadow for view in views]).items()
-            if hinders(number)
-            for i in places
-        }
+        moved = {i for number, places in self._candidates(texts).items() if hinders(number) for i in places}
         rest = [*(self._patterns[number] for number in self._sighted), *self._others]
-        return [
-            i not in moved and not _composes(view.text) and not mixed(view.text) and all(d.local(view) for d in rest)
-            for i, view in enumerate(views)
-        ]
+        return [i not in moved and _still(View.of(text), rest) for i, text in enumerate(texts)]
+
+    def _candidates(self, texts: Sequence[str]) -> dict[int, list[int]]:
+        """``Prefilter.candidates`` of the shadows, with those of recent short texts remembered: ``local`` and ``apart`` ask
+        about texts in which something was found."""
+        memory = self._scanned
+        numbers = {text: memory.get(text) for text in texts}
+        new = [text for text, known in numbers.items() if known is None]
+        if new:
+            scanned: dict[str, tuple[int, ...]] = dict.fromkeys(new, ())
+            shadows = [text if MASK not in text and text.isascii() else View.of(text).shadow for text in new]
+            for number, places in self._prefilter.candidates(shadows).items():
+                for i in places:
+                    scanned[new[i]] += (number,)
+            numbers |= scanned
+            if len(memory) + len(new) > KEPT:
+                memory.clear()
+            memory.update({text: its for text, its in scanned.items() if len(text) <= LONGEST})
+        found: dict[int, list[int]] = {}
+        for i, text in enumerate(texts):
+            for number in numbers[text] or ():
+                found.setdefault(number, []).append(i)
+        return found
+
+    @cached_property
+    def _scanned(self) -> dict[str, tuple[int, ...]]:
+        return {}
 
     @cached_property
     def _sighted(self) -> tuple[int, ...]:
         """Numbers of the patterns whose matches may reach over a mask."""
         return tuple(n for n, d in enumerate(self._patterns) if consumes(d.pattern, BLANK, d.ignore_case))
+
+
+def _still(view: View, detectors: Sequence[Detector]) -> bool:
+    """Whether what these find stays as it is, and so does the shadow."""
+    for detector in detectors:
+        if not detector.local(view):
+            return False
+    return not _composes(view.text) and not mixed(view.text)
 
 
 def _composes(text: str) -> bool:
@@ -238,21 +272,25 @@ def _beside(detection: Detection, heads: Sequence[tuple[int, int]]) -> Detection
     return replace(detection, spans=tuple(sorted(spans, key=_PLACE)))
 
 
-def _outside(detection: Detection, decoded: Decoded, known: set[tuple[int, int]]) -> Detection:
+def _outside(detection: Detection, decoded: Decoded, known: set[tuple[int, int, str]]) -> Detection:
     """What was found in a decoded text and not before, in offsets of the text itself."""
     spans = [span for span in detection.spans if span.end > span.start]
     places = [decoded.original(span.start, span.end) for span in spans]
-    moved = [replace(s, start=a, end=b) for s, (a, b) in zip(spans, places, strict=True) if (a, b) not in known]
+    moved = [
+        replace(s, start=a, end=b) for s, (a, b) in zip(spans, places, strict=True) if (a, b, s.detector) not in known
+    ]
     return replace(detection, spans=tuple(moved))
 
 
 def worst(*statuses: Status) -> Status:
     """The least finished of them."""
-    return max(statuses, key=_SEVERITY.__getitem__)
+    return "ok" if statuses == ("ok", "ok") else max(statuses, key=_SEVERITY.__getitem__)
 
 
 # Processor seconds a call may take, and seconds a code point: of models, of patterns.
 _PATIENCE = {False: (120.0, 0.01), True: (10.0, 2e-5)}
+KEPT, LONGEST = 1 << 15, 4096
+"""Texts that are remembered, and of how many code points at most."""
 _SORTED = orjson.OPT_SORT_KEYS
 _PLACE = attrgetter("start", "end")
 

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from taciturn.errors import UsageError
-from taciturn.screening.policies.base import CLEAN, Finder, Policy, union
+from taciturn.screening.policies.base import CLEAN, KEPT, LONGEST, Finder, Policy, union
+from taciturn.screening.policies.regex import Regex
 from taciturn.text.spans import Detection, Span, merge
-
-_KEPT, _LONGEST = 1 << 15, 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +33,9 @@ class Cached:
         else:
             found = dict(zip(new, self.policy.find(new), strict=True)) if new else {}
             answers = [found[t] if t in found else memory[t] for t in texts]
-        if len(memory) + len(found) > _KEPT:
+        if len(memory) + len(found) > KEPT:
             memory.clear()
-        memory.update({t: d for t, d in found.items() if d is not CLEAN and len(t) <= _LONGEST})
+        memory.update({t: d for t, d in found.items() if d is not CLEAN and len(t) <= LONGEST})
         return answers
 
     def local(self, texts: Sequence[str]) -> list[bool]:
@@ -45,8 +44,66 @@ class Cached:
     def words(self, texts: Sequence[str]) -> list[Detection]:
         return self.policy.words(texts)
 
+    def patterns(self, texts: Sequence[str]) -> list[Detection]:
+        return self.policy.patterns(texts)
+
     def apart(self, texts: Sequence[str]) -> list[bool]:
         return self.policy.apart(texts)
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """``policy``, where patterns that π has as well are not searched for again: their spans are taken from what ``pi``
+    found, those of the other detectors from ``rest``. shared: names of these patterns."""
+
+    policy: Policy
+    pi: Finder
+    rest: Finder
+    shared: frozenset[str]
+
+    @classmethod
+    def of(cls, policy: Finder, pi: Cached) -> Finder:
+        """``policy`` remembered where the spans of π do not say whose they are."""
+        plain = pi.policy
+        if not (isinstance(policy, Policy) and isinstance(plain, Policy)):
+            return Cached(policy)
+        rest = _beside(policy, plain)
+        shared = frozenset(d.name for d in policy.detectors if d not in rest.detectors)
+        sure = sum(d.name in shared for d in plain.detectors) == len(shared) and not policy.covers_all
+        if not shared or not sure or not all(isinstance(d, Regex) for d in plain.detectors):
+            return Cached(policy)
+        return cls(policy, pi, Cached(rest), shared)
+
+    @property
+    def identity(self) -> str:
+        return self.policy.identity
+
+    def find(self, texts: Sequence[str]) -> list[Detection]:
+        answers = list(self.rest.find(texts))
+        for i, sure in enumerate(self.pi.find(texts)):
+            if sure.status != "ok":
+                answers[i] = self.policy.find([texts[i]])[0]
+            elif mine := tuple(span for span in sure.spans if span.detector in self.shared):
+                answers[i] = union([Detection(mine), answers[i]]) if answers[i] is not CLEAN else Detection(mine)
+        return answers
+
+    def words(self, texts: Sequence[str]) -> list[Detection]:
+        return self.policy.words(texts)
+
+    def patterns(self, texts: Sequence[str]) -> list[Detection]:
+        return self.policy.patterns(texts)
+
+    def local(self, texts: Sequence[str]) -> list[bool]:
+        return self.policy.local(texts)
+
+    def apart(self, texts: Sequence[str]) -> list[bool]:
+        return self.policy.apart(texts)
+
+
+def _beside(policy: Policy, first: Policy) -> Policy:
+    """What of a policy another one does not have."""
+    known = [detector.definition() for detector in first.detectors]
+    return Policy(tuple(d for d in policy.detectors if d.definition() not in known), policy.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,28 +116,34 @@ class Joined:
     @classmethod
     def of(cls, first: Finder, second: Finder) -> Finder:
         """Of two plain policies with no detector run twice."""
-        a, b = (each.policy if isinstance(each, Cached) else each for each in (first, second))
+        a, b = (each.policy if isinstance(each, Cached | Sharing) else each for each in (first, second))
         if not (isinstance(a, Policy) and isinstance(b, Policy)):
             return cls(first, second)
-        known = [detector.definition() for detector in a.detectors]
-        rest = tuple(d for d in b.detectors if d.definition() not in known)
-        return cls(first, Cached(Policy(rest, b.name))) if rest else first
+        rest = second.rest if isinstance(second, Sharing) else Cached(_beside(b, a))
+        return cls(first, rest) if _beside(b, a).detectors else first
 
     @property
     def identity(self) -> str:
         return f"{self.first.identity}+{self.second.identity}"
 
     def find(self, texts: Sequence[str]) -> list[Detection]:
-        return [union(pair) for pair in zip(self.first.find(texts), self.second.find(texts), strict=True)]
+        return _each(self.first.find(texts), self.second.find(texts))
 
     def words(self, texts: Sequence[str]) -> list[Detection]:
-        return [union(pair) for pair in zip(self.first.words(texts), self.second.words(texts), strict=True)]
+        return _each(self.first.words(texts), self.second.words(texts))
+
+    def patterns(self, texts: Sequence[str]) -> list[Detection]:
+        return _each(self.first.patterns(texts), self.second.patterns(texts))
 
     def local(self, texts: Sequence[str]) -> list[bool]:
         return [a and b for a, b in zip(self.first.local(texts), self.second.local(texts), strict=True)]
 
     def apart(self, texts: Sequence[str]) -> list[bool]:
         return [a and b for a, b in zip(self.first.apart(texts), self.second.apart(texts), strict=True)]
+
+
+def _each(first: Sequence[Detection], second: Sequence[Detection]) -> list[Detection]:
+    return [a if b is CLEAN else b if a is CLEAN else union((a, b)) for a, b in zip(first, second, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +171,9 @@ class Missing:
 
     def words(self, texts: Sequence[str]) -> list[Detection]:
         return [self._thin(text, found) for text, found in zip(texts, self.policy.words(texts), strict=True)]
+
+    def patterns(self, texts: Sequence[str]) -> list[Detection]:
+        return self.find(texts)
 
     def local(self, texts: Sequence[str]) -> list[bool]:
         # The coin falls on the text of a whole span, which masking a part of it changes.

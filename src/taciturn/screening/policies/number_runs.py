@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from itertools import groupby, pairwise
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from taciturn.screening.policies import number_words
 
@@ -57,8 +56,7 @@ _DATE = re.compile(
 VERSION = 2
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
+class Group(NamedTuple):
     """digits: how many it says. said: the word, in lower case, "" for figures. year: a number that may be one."""
 
     start: int
@@ -69,8 +67,7 @@ class Group:
     year: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Run:
+class Run(NamedTuple):
     groups: tuple[Group, ...]
 
     @property
@@ -146,9 +143,12 @@ def _joined(left: Group, gap: str, right: Group) -> bool:
     return "\n" not in gap or min(left.digits, right.digits) > 1 or left.digits == right.digits
 
 
-@lru_cache(maxsize=16)
 def runs(text: str) -> tuple[Run, ...]:
     """The runs of a folded text, left to right; a single group is one. Rows with more than one line break are cut there."""
+    return _short(text) if len(text) <= _SHORT else _long(text)
+
+
+def _runs(text: str) -> tuple[Run, ...]:
     found: list[Run] = []
     row: list[Group] = []
     breaks: list[int] = []  # places in the row before which a line ends
@@ -170,6 +170,11 @@ def runs(text: str) -> tuple[Run, ...]:
     if row:
         close()
     return tuple(found)
+
+
+# One pattern after the other looks at the texts of a batch.
+_SHORT = 512
+_short, _long = lru_cache(maxsize=1 << 12)(_runs), lru_cache(maxsize=16)(_runs)
 
 
 @lru_cache(maxsize=16)

@@ -14,7 +14,7 @@ from taciturn.screening.policies.relax import needs_digit, relaxed
 _MEMORY = 64 << 20
 # Length of the patterns in a set: the states of a scan are combinations of theirs, and in a large set new ones never stop
 # coming. Short patterns go together, long ones nearly alone.
-_TOGETHER = 5000
+_TOGETHER = 9000
 _BLOCK = 1 << 11  # bytes scanned at once before single texts are
 
 Data = Sequence[tuple[int, bytes]]  # texts in UTF-8 with their numbers

@@ -18,7 +18,7 @@ WORD = re.compile(r"[^\x00-/:-@\[-^`{-\x7f‘’“”–—…•·£€¥°«�
 _SHORT = 2048
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class View:
     """text: the original, same length, every ``<MASK>`` blanked. folded: NFKC shadow for patterns, None when it equals
     ``text``. masks: where the masks start."""
@@ -43,7 +43,7 @@ class View:
     @property
     def digits(self) -> int:
         """How many digits the shadow holds: most texts hold few, and then most patterns need not run."""
-        return sum(map(self.shadow.count, "0123456789"))
+        return _digits(self.shadow)
 
     @property
     def shadow(self) -> str:
@@ -55,7 +55,12 @@ class View:
         return (start, end) if self.folded is None else self.folded.span(start, end)
 
 
-@lru_cache(maxsize=1 << 12)
+@lru_cache(maxsize=1 << 12)  # one pattern after the other asks
+def _digits(shadow: str) -> int:
+    return sum(map(shadow.count, "0123456789"))
+
+
+@lru_cache(maxsize=1 << 14)
 def _short(original: str) -> View:
     """π, π_c and the checks that follow look at the same texts."""
     return View._make(original)

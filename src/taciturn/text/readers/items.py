@@ -28,7 +28,7 @@ class Blank:
     what: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class Row:
     """One record before its fields are looked up. number counts lines or rows of its file from 1.
 
