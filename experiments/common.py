@@ -273,7 +273,7 @@ def every(corpus: Corpus, stride: int, first: int = 0) -> Corpus:
 
 def held(corpus: Corpus, documents: Sequence[Document]) -> Corpus:
     """Documents in memory, under the options they were read with."""
-    return replace(corpus, paths=(), held=tuple(documents))
+    return replace(corpus, sources=(), held=tuple(documents))
 
 
 def records(corpus: Corpus, unit: Unit) -> list[Record]:

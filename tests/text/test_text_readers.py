@@ -15,10 +15,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from taciturn.errors import DataError, MissingExtra, UsageError
 from taciturn.text.document import Document, Turn
 from taciturn.text.readers import Blank, Corpus, Quarantined, ReadOptions, read
+from taciturn.text.readers.formats import doubled, parse
 from taciturn.text.spans import Span
 
 TEXTS = [
@@ -177,7 +180,8 @@ def test_undecodable_bytes_can_be_kept_but_only_in_private(tmp_path: Path) -> No
     assert next(read(path).items()) == Quarantined(
         "a.txt",
         "byte 13",
-        "not valid UTF-8 at byte 13; convert the file, or keep such records, private, with encoding_errors='replace'",
+        "not valid UTF-8 at byte 13; name the file's encoding (encoding='cp1252'), or keep such records, private, with "
+        "encoding_errors='replace'",
     )
     (kept,) = read(path, encoding_errors="replace").documents()
     assert kept.text == "naïve caf\ufffd\n"
@@ -194,11 +198,15 @@ def test_nul_is_kept_and_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32"])
-def test_utf16_is_refused_with_the_fix(tmp_path: Path, encoding: str) -> None:
+def test_utf16_is_read_or_refused_with_the_fix(tmp_path: Path, encoding: str) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes("text\nhello there\n".encode(encoding))
-    with pytest.raises(DataError, match="iconv -f UTF-16 -t UTF-8"):
+    if encoding in ("utf-16", "utf-32"):  # the mark says it
+        assert [each.text for each in read(path).documents()] == ["hello there"]
+        return
+    with pytest.raises(DataError, match=f"encoding='{encoding}'"):
         read(path).documents()
+    assert [each.text for each in read(path, encoding=encoding).documents()] == ["hello there"]
 
 
 def test_a_huge_line_costs_no_memory(tmp_path: Path) -> None:
@@ -366,8 +374,8 @@ def test_usage_errors_name_the_nearest(tmp_path: Path) -> None:
         with pytest.raises(DataError) as caught:
             read(missing)
         assert caught.value.exit_code == 3
-    with pytest.raises(DataError, match="is a folder"):
-        read(tmp_path).documents()
+    with pytest.raises(DataError, match="is an empty folder"):
+        read(tmp_path)
     (tmp_path / "a.xyz").write_text("BEGIN")
     with pytest.raises(DataError, match="format='text'"):
         read(tmp_path / "a.xyz").documents()
@@ -440,3 +448,29 @@ def test_messy_files_end_in_documents_or_a_clear_error(shared: Path, form: str) 
         if form == "text" and len(documents) == len(found):
             content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
             assert "".join(d.text for d in documents).encode() == content, path.name
+
+
+@pytest.mark.parametrize("inner", ['{"text": "a", "text": "b"}', '{"text": "c", "more": [{"k": 1, "k" : 2}]}'])
+def test_a_doubled_key_loses_nothing(tmp_path: Path, inner: str) -> None:
+    fine = '{"text": "say \\"key\\": once", "x": {"text" : "y"}}'
+    (tmp_path / "a.jsonl").write_text(f"{fine}\n{inner}\n{fine}\n")
+    (tmp_path / "a.json").write_text(f"[{fine}, {inner}, {fine}]")
+    for name in ("a.jsonl", "a.json"):
+        one, two, three = read(tmp_path / name).items()
+        assert isinstance(one, Document)
+        assert isinstance(three, Document)
+        assert isinstance(two, Quarantined)
+        assert "a key stands twice" in two.reason
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text('":\\ a', max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('":\\ a', max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(json_values, st.sampled_from([(",", ":"), (", ", ": "), (",\n", " : ")]))
+def test_json_without_doubled_keys_is_read_as_it_is(value: object, marks: tuple[str, str]) -> None:
+    assert parse(json.dumps(value, separators=marks)) == value
+    assert not doubled(parse(json.dumps(value, separators=marks), each=True))

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from taciturn.errors import DataError
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import Line, lines, opened, too_long
 from taciturn.text.readers.formats import Item
+from taciturn.text.readers.held import File
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 from taciturn.text.readers.mail import mail
 
@@ -18,12 +18,13 @@ ENVELOPE = re.compile(
 )
 """The line before a message. "From " alone also begins sentences; one with a time and a year does not."""
 
+PREAMBLE = "text before the first message; move it to a file of its own"
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _FIELD = re.compile(rb"[!-9;-~]+[ \t]*:")
 _HEADER = re.compile(rb"(?:>?From |[!-9;-~]+[ \t]*:)")
 
 
-def eml(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def eml(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """The file is one message. Raises DataError when it does not begin with a header."""
     with opened(path, name) as stream:
         data = stream.read(options.max_record_bytes + 1)
@@ -37,19 +38,23 @@ def eml(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
         yield from _items(data, 1, "message 1", name, options)
 
 
-def mbox(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def mbox(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """Each message is one document; ">From " at the start of a line becomes "From " again (mboxrd and mboxo).
 
-    A message begins at a "From " line with a time and a year: the first line, or between a blank line and a header.
-    Raises DataError when the first line that is not blank is none.
+    A message begins at a "From " line with a time and a year: the first line, or between a blank line and a header. What
+    stands before the first is quarantined. Raises DataError when there is none.
     """
     limit = options.max_record_bytes
     with opened(path, name) as stream:
         number, where, size = 0, "", 0
         parts: list[bytes] = []
-        after_blank = True
+        after_blank, before = True, 0
         for line, following in _with_next(lines(stream, limit)):
-            if after_blank and _begins(line, following, first=not number):
+            if (after_blank or not number) and _begins(line, following, first=not number and not before):
+                if before and not number:
+                    yield Quarantined(
+                        name, f"line {before}", "text before the first message; give it a file of its own"
+                    )
                 if number:
                     yield from _message(parts, size, number, where, name, options)
                 number, where, size, parts = number + 1, f"message {number + 1} (line {line.number})", 0, []
@@ -57,11 +62,8 @@ def mbox(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
                 continue
             after_blank = line.data is not None and not line.data.strip()
             if not number:
-                if after_blank:
-                    continue
-                raise DataError(
-                    f"{name} is no mbox: line {line.number} is no 'From ' line with a date; format='eml' reads one message"
-                )
+                before = before or (0 if after_blank else line.number)
+                continue
             size += limit + 1 if line.data is None else len(line.data) + len(line.ending)
             if size <= limit and line.data is not None:
                 parts += (line.data, line.ending)
@@ -69,6 +71,11 @@ def mbox(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
                 parts.clear()
         if number:
             yield from _message(parts, size, number, where, name, options)
+        elif before:
+            raise DataError(
+                f"{name} is no mbox: line {before} is no 'From ' line with a date, nor is any after it; format='eml' reads "
+                "one message"
+            )
 
 
 def _with_next(source: Iterator[Line]) -> Iterator[tuple[Line, Line | None]]:
