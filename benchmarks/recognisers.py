@@ -23,7 +23,7 @@ from statistics import median
 from typing import Any
 
 from taciturn.screening.policies import ner, pipelines, presidio
-from taciturn.screening.policies.base import Detector
+from taciturn.screening.policies.finder import Detector
 from taciturn.screening.policies.view import View
 
 _NAMES = "Mary Omar Lena Kofi Ines John Zoe Peter".split()  # noqa: SIM905

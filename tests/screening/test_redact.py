@@ -14,8 +14,8 @@ from taciturn.errors import UsageError
 from taciturn.screening import Regex, policy
 from taciturn.screening.dedup import Digests, copies
 from taciturn.screening.partition import part
-from taciturn.screening.policies.base import Finder
 from taciturn.screening.policies.derived import Cached, Missing
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.redact import ADJACENT, BRIDGED, maximal, redact, substitute, survives
 from taciturn.text.document import MASK
 from taciturn.text.spans import Span

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from taciturn.screening.corpus.manifest import PolicyName, PublicValues
     from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.screening.policies import Policy
-    from taciturn.screening.policies.base import Named
+    from taciturn.screening.policies.finder import Named
     from taciturn.screening.policies.public import Public
 
 Pi = Annotated[

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from taciturn.screening.measuring.preview import Shown
     from taciturn.screening.policies import Policy
-    from taciturn.screening.policies.base import Named
+    from taciturn.screening.policies.finder import Named
     from taciturn.text.document import Record
 
 

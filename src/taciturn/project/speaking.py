@@ -14,8 +14,9 @@ from itertools import islice
 from taciturn.errors import DataError
 from taciturn.project.language import language
 from taciturn.screening.policies import policy
-from taciturn.screening.policies.base import Finder, Policy
+from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.conservative import LEVELS
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.policies.rare_words import languages
 from taciturn.screening.policies.view import WORD
 from taciturn.text.document import Document

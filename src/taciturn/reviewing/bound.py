@@ -13,7 +13,8 @@ from taciturn.screening.measuring.judge import UNSURE, Judged, judge_records, lo
 from taciturn.screening.measuring.label_claims import up
 from taciturn.screening.measuring.recall import rates
 from taciturn.screening.measuring.sample import Known
-from taciturn.screening.policies.base import Named, Policy
+from taciturn.screening.policies.base import Policy
+from taciturn.screening.policies.finder import Named
 
 
 @dataclass(slots=True)

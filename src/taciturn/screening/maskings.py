@@ -17,7 +17,7 @@ from itertools import islice
 from operator import itemgetter
 from typing import Any
 
-from taciturn.screening.policies.base import Finder
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.policies.view import WORD
 from taciturn.screening.redact import REACH, WHOLE, Interval, Masked, neighbours, pieces, redact
 from taciturn.text.document import MASK

@@ -27,8 +27,9 @@ from taciturn.screening.corpus.sink import ORIGINALS, RECORDS, Sink
 from taciturn.screening.corpus.store import DUPLICATES, Store, recall
 from taciturn.screening.dedup import Digests, Scope, copies
 from taciturn.screening.engines import choose
-from taciturn.screening.policies.base import Finder, Policy
+from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.derived import Missing
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.policies.public import Public
 from taciturn.screening.sparing import Sparing
 from taciturn.text.readers import Corpus, Quarantined

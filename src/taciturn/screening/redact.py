@@ -12,7 +12,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from taciturn.screening.policies.base import Finder, worst
+from taciturn.screening.policies.base import worst
+from taciturn.screening.policies.finder import Finder
 from taciturn.text.document import MASK
 from taciturn.text.spans import Span, Status, merge
 

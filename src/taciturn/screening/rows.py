@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from taciturn.screening.bridges import Bridge, whole
 from taciturn.screening.entities import entities
 from taciturn.screening.partition import RecordPart, part
-from taciturn.screening.policies.base import CLEAN, Finder
+from taciturn.screening.policies.base import CLEAN
 from taciturn.screening.policies.derived import Cached, Joined, Sharing
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.redact import BRIDGED, Interval, Masked, neighbours, pieces, redact, survives
 from taciturn.screening.skeletons import has_one_skeleton, tested
 from taciturn.screening.sparing import Sparing

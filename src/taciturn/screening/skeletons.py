@@ -14,7 +14,7 @@ from operator import eq, itemgetter
 
 from taciturn.screening.bridges import Bridge, places, whole
 from taciturn.screening.maskings import Case, Question, stays
-from taciturn.screening.policies.base import Finder
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.policies.view import WORD
 from taciturn.screening.redact import BRIDGED, Interval, Masked, maximal
 from taciturn.text.spans import Span

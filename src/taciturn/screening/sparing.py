@@ -21,7 +21,8 @@ from functools import cached_property
 import orjson
 
 from taciturn.errors import UsageError
-from taciturn.screening.policies.base import CLEAN, Finder, Policy
+from taciturn.screening.policies.base import CLEAN, Policy
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.policies.public import Public, key
 from taciturn.screening.redact import BRIDGED, Interval, maximal
 from taciturn.text.document import MASK

@@ -14,7 +14,7 @@ from functools import partial
 
 from taciturn.screening.bridges import Bridge, places, substituted, whole
 from taciturn.screening.maskings import Case, Question, touched
-from taciturn.screening.policies.base import Finder
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.policies.public import LONGEST_VALUE
 from taciturn.screening.redact import ADJACENT, BRIDGED, Interval, Masked, maximal, redact, substitute
 from taciturn.text.chat import CLOSE, OPEN

@@ -17,8 +17,8 @@ import orjson
 
 from taciturn.auditing.canaries.templates import Kind, Planted, Template, draw, placed
 from taciturn.errors import DataError, UsageError, nearest
-from taciturn.screening.policies.base import Finder
 from taciturn.screening.policies.derived import Missing
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.redact import ADJACENT, maximal
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus, Quarantined

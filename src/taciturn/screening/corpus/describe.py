@@ -17,7 +17,8 @@ from taciturn.screening.corpus.manifest import (
     PublicValues,
 )
 from taciturn.screening.corpus.options import Options
-from taciturn.screening.policies.base import Named, Policy
+from taciturn.screening.policies.base import Policy
+from taciturn.screening.policies.finder import Named
 from taciturn.screening.sparing import Sparing
 
 

@@ -17,7 +17,8 @@ from taciturn.screening.bridges import BRIDGES, Bridge
 from taciturn.screening.cleaning.clean import CLEAN, Clean
 from taciturn.screening.corpus.manifest import Input
 from taciturn.screening.dedup import SCOPES, Scope
-from taciturn.screening.policies.base import Named, Policy
+from taciturn.screening.policies.base import Policy
+from taciturn.screening.policies.finder import Named
 from taciturn.text.readers import Corpus
 from taciturn.text.segment import Unit
 

@@ -14,7 +14,7 @@ from taciturn.screening.bridges import Bridge
 from taciturn.screening.corpus.gold import count_gold
 from taciturn.screening.corpus.sink import Sink
 from taciturn.screening.dedup import Digests
-from taciturn.screening.policies.base import Finder
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.rows import Local, Row
 from taciturn.text.document import Document, Record
 from taciturn.text.readers import Blank, Corpus, Quarantined

@@ -10,8 +10,9 @@ from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.labels import Line, counted
 from taciturn.screening.measuring.evaluate import TOKEN
 from taciturn.screening.measuring.sample import Known, read_population
-from taciturn.screening.policies.base import Finder, Named, Policy
+from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.derived import Missing
+from taciturn.screening.policies.finder import Finder, Named
 from taciturn.screening.rows import Local, Outcome, Row
 from taciturn.text.document import Record
 from taciturn.text.spans import Span

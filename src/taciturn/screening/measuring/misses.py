@@ -10,8 +10,9 @@ from taciturn.screening.corpus.gold import missed
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.measuring.evaluate import batches
 from taciturn.screening.measuring.preview import of_corpus
-from taciturn.screening.policies.base import Finder, Policy
+from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.derived import Missing
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.policies.public import Public
 from taciturn.screening.rows import Local
 from taciturn.screening.sparing import Sparing

@@ -13,7 +13,8 @@ from taciturn.errors import DataError
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.measuring.sample import read_population
 from taciturn.screening.partition import RecordPart
-from taciturn.screening.policies.base import Named, Policy
+from taciturn.screening.policies.base import Policy
+from taciturn.screening.policies.finder import Named
 from taciturn.screening.redact import ADJACENT, Interval, maximal
 from taciturn.screening.rows import Local
 from taciturn.text.document import Document, Record

@@ -5,82 +5,24 @@ from __future__ import annotations
 import hashlib
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from operator import attrgetter
-from typing import Protocol, runtime_checkable
 
 import orjson
 
 from taciturn.screening.policies.deadline import Late, deadline
+from taciturn.screening.policies.finder import Detector, Patterned
 from taciturn.screening.policies.prefilter import Prefilter
 from taciturn.screening.policies.relax import consumes
 from taciturn.screening.policies.view import BLANK, View
 from taciturn.text.chat import heads
 from taciturn.text.decode import CODED, VERSION, Decoded, decode, mixed
 from taciturn.text.document import MASK
-from taciturn.text.spans import Detection, Span, Status
+from taciturn.text.spans import Detection, Status
 
 CLEAN = Detection()
 _SEVERITY: dict[Status, int] = {"ok": 0, "truncated": 1, "timeout": 2, "error": 3}
-
-
-class Detector(Protocol):
-    """Finds one kind of thing. Record-local: what it returns for a view depends on that view and its own definition only."""
-
-    @property
-    def name(self) -> str: ...
-
-    def definition(self) -> Mapping[str, object]:
-        """Everything that decides what is found, as JSON values: it becomes part of the policy's identity."""
-
-    def find(self, views: Sequence[View]) -> list[Detection]:
-        """One detection a view, spans in offsets of the original text. May raise: the record is then private."""
-
-    def local(self, view: View) -> bool:
-        """Whether, in this text, masking any whole marked words (``view.WORD``) leaves the marks on all other words as they
-        are. True saves a check of that; False is always right."""
-
-
-@runtime_checkable
-class Patterned(Detector, Protocol):
-    """A detector that finds nothing but matches of ``pattern`` (or parts of them) in the shadow of a text."""
-
-    @property
-    def pattern(self) -> str: ...
-
-    @property
-    def ignore_case(self) -> bool: ...
-
-
-class Finder(Protocol):
-    """What redaction needs of a policy: texts in, detections out."""
-
-    @property
-    def identity(self) -> str: ...
-
-    def find(self, texts: Sequence[str]) -> list[Detection]: ...
-
-    def words(self, texts: Sequence[str]) -> list[Detection]: ...
-
-    def patterns(self, texts: Sequence[str]) -> list[Detection]: ...
-
-    def local(self, texts: Sequence[str]) -> list[bool]: ...
-
-    def apart(self, texts: Sequence[str]) -> list[bool]: ...
-
-
-class Named(Finder, Protocol):
-    """A finder that a corpus can be screened with: a ``Policy``, or one that spares public values (sparing.py)."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def version(self) -> str: ...
-
-    @property
-    def covers_all(self) -> bool: ...
 
 
 @dataclass(frozen=True)
@@ -329,20 +271,3 @@ def union(detections: Sequence[Detection], view: View | None = None) -> Detectio
         spans = [s for s in spans if not any(start <= s.start and s.end <= start + len(MASK) for start in view.masks)]
     spans.sort(key=_PLACE)
     return Detection(tuple(spans), worst(*(d.status for d in busy)))
-
-
-@dataclass(frozen=True, slots=True)
-class Everything:
-    """Marks the whole text: with it as π_c every record is private and no secret can be missed (plain DP-SGD on all)."""
-
-    name: str = "all-private"
-    covers_all: bool = field(default=True, init=False)
-
-    def definition(self) -> Mapping[str, object]:
-        return {"kind": "everything"}
-
-    def find(self, views: Sequence[View]) -> list[Detection]:
-        return [Detection((Span(0, len(v.text), "text", 1.0, self.name),)) if v.text else CLEAN for v in views]
-
-    def local(self, view: View) -> bool:  # noqa: ARG002  there is nothing else to mark
-        return True

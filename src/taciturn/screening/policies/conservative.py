@@ -21,7 +21,8 @@ from functools import cache
 from taciturn.errors import UsageError, nearest
 from taciturn.screening.bounds import lower
 from taciturn.screening.policies import patterns
-from taciturn.screening.policies.base import CLEAN, Detector, Finder
+from taciturn.screening.policies.base import CLEAN
+from taciturn.screening.policies.finder import Detector, Finder
 from taciturn.screening.policies.rare_words import Words, all_but, capitalised, digest, excused, plain_words
 from taciturn.screening.policies.regex import Regex
 from taciturn.screening.policies.view import View

@@ -18,7 +18,8 @@ import orjson
 
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.screening.labels import read
-from taciturn.screening.policies.base import CLEAN, Detector
+from taciturn.screening.policies.base import CLEAN
+from taciturn.screening.policies.finder import Detector
 from taciturn.screening.policies.view import View
 from taciturn.text.document import MASK
 from taciturn.text.spans import Detection, Span

@@ -20,7 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.screening.policies import registry
-from taciturn.screening.policies.base import Detector
+from taciturn.screening.policies.finder import Detector
 from taciturn.screening.policies.narrowed import Narrowed, labels_of
 from taciturn.screening.policies.regex import Regex
 

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from taciturn.errors import UsageError
-from taciturn.screening.policies.base import CLEAN, KEPT, LONGEST, Finder, Policy, union
+from taciturn.screening.policies.base import CLEAN, KEPT, LONGEST, Policy, union
+from taciturn.screening.policies.finder import Finder
 from taciturn.screening.policies.regex import Regex
 from taciturn.text.spans import Detection, Span, merge
 

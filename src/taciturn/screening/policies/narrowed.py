@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from taciturn.errors import UsageError, nearest
-from taciturn.screening.policies.base import CLEAN, Detector
+from taciturn.screening.policies.base import CLEAN
+from taciturn.screening.policies.finder import Detector
 from taciturn.screening.policies.view import View
 from taciturn.text.spans import Detection
 

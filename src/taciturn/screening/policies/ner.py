@@ -20,8 +20,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from taciturn.errors import UsageError, nearest
 from taciturn.screening.policies import pipelines, windows
-from taciturn.screening.policies.base import CLEAN, Detector
+from taciturn.screening.policies.base import CLEAN
 from taciturn.screening.policies.family_options import checked
+from taciturn.screening.policies.finder import Detector
 from taciturn.screening.policies.pipelines import GRAMMAR, LEMMAS, NEVER, Pipeline
 from taciturn.screening.policies.view import View
 from taciturn.text.spans import Detection, Span

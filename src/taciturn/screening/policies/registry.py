@@ -9,7 +9,8 @@ from types import ModuleType
 
 from taciturn.errors import MissingExtra, UsageError, nearest
 from taciturn.screening.policies import denylists, patterns
-from taciturn.screening.policies.base import Detector, Everything
+from taciturn.screening.policies.everything import Everything
+from taciturn.screening.policies.finder import Detector
 from taciturn.screening.policies.patterns.countries import OTHER_NAMES
 
 

@@ -22,8 +22,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from taciturn.errors import MissingExtra, UsageError, nearest
 from taciturn.screening.policies import windows
-from taciturn.screening.policies.base import CLEAN, Detector
+from taciturn.screening.policies.base import CLEAN
 from taciturn.screening.policies.family_options import checked
+from taciturn.screening.policies.finder import Detector
 from taciturn.screening.policies.pipelines import batches, digest, readable
 from taciturn.screening.policies.token_model import (
     OVERLAP,

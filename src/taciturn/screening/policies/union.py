@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from taciturn.errors import UsageError, nearest
-from taciturn.screening.policies.base import Detector, Policy
+from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.custom import detectors
+from taciturn.screening.policies.finder import Detector
 from taciturn.screening.policies.registry import names, resolve
 
 

@@ -18,8 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.screening.policies import columns
-from taciturn.screening.policies.base import CLEAN, Detector
+from taciturn.screening.policies.base import CLEAN
 from taciturn.screening.policies.family_options import checked, split
+from taciturn.screening.policies.finder import Detector
 from taciturn.screening.policies.lexicon import Key, Lexicon, Matching, key
 from taciturn.screening.policies.rare_words import common_words, excused
 from taciturn.screening.policies.rare_words import names as people
