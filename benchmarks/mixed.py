@@ -1,6 +1,7 @@
 """Text of many kinds with something to find in it, for ``benchmarks.screening``: three rows in ten have a hit of ``pii``.
 
     python -m benchmarks.mixed DATA mixed.jsonl [--megabytes 3]
+    python -m benchmarks.screening --mixed mixed.jsonl --only hits
 
 DATA is a folder with public sets as JSON lines (gzip): chats (abcd, multidogo, multiwoz, customersim), tweets, court text,
 notes and made-up sentences about people (pii_gold), contracts, and mail and logs as people have them (messy), encyclopaedia

