@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
-from taciturn.screening import Regex, policy
+from taciturn.screening import Regex, dedup, policy
 from taciturn.screening.dedup import Digests, copies
 from taciturn.screening.partition import part
 from taciturn.screening.policies.derived import Cached, Missing
@@ -175,6 +177,12 @@ def test_dedup_equals_the_obvious_loop(batch: list[str], scope: str) -> None:
         for texts in parts
     ]
     copied, public = copies(entries, [len(texts) for texts in parts])
+    with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as small:
+        small.setattr(dedup, "_AT_ONCE", 2)
+        small.setattr(dedup, "_DEALT", 3)
+        dealt, _ = copies(entries, [len(texts) for texts in parts], Path(folder))
+        assert not list(Path(folder).iterdir())
+    assert all(np.array_equal(one, other) for one, other in zip(dealt, copied, strict=True))
     outcome = [MASK if again else t for t, again in zip(batch, np.concatenate(copied), strict=True)]
     assert outcome == keep_first(batch, scope)
     assert public == 0

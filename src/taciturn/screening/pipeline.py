@@ -144,7 +144,8 @@ def screen(
             finished.append(each)
         watch.close()
         done = [each.done for each in finished]
-        copied, moved = copies([store.work(d.number, "entries") for d in done], [d.rows for d in done])
+        entries = [store.work(d.number, "entries") for d in done]
+        copied, moved = copies(entries, [d.rows for d in done], store.folder / "work")
         whole = manifest(cleaned, done, int(sum(c.sum() for c in copied)), moved)
         return ScreenedCorpus(*store.finish(whole, finished, copied))
 

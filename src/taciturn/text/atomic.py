@@ -1,9 +1,16 @@
-"""Files written whole or not at all."""
+"""Files written whole or not at all, and files that nobody else reads."""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import BinaryIO
+
+
+def create(path: Path) -> BinaryIO:
+    """A new file that only its owner can read, in place of whatever an interrupted run left there."""
+    path.unlink(missing_ok=True)
+    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def write_text(path: Path, text: str, mode: int = 0o644) -> None:

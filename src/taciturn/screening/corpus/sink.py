@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 
 from taciturn.screening.corpus.manifest import Shard, file_digest
 from taciturn.screening.rows import Row
+from taciturn.text.atomic import create
 
 _RECORDS: dict[str, Any] = {
     "id": pa.string(),
@@ -133,12 +134,6 @@ def _originals(rows: Sequence[Row]) -> Mapping[str, list[Any]]:
 
 def _flat(pairs: Sequence[tuple[int, int]]) -> Sequence[int]:
     return [offset for pair in pairs for offset in pair] if pairs else ()
-
-
-def create(path: Path) -> BinaryIO:
-    """A new file that only its owner can read, in place of whatever an interrupted run left there."""
-    path.unlink(missing_ok=True)
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb")
 
 
 def close_durably(handle: BinaryIO, path: Path) -> Path:

@@ -20,7 +20,8 @@ from taciturn.errors import DataError, MismatchError, UsageError
 from taciturn.screening.corpus.manifest import Manifest, Shard, file_digest
 from taciturn.screening.corpus.piece import Done, Job
 from taciturn.screening.corpus.screened import MANIFEST
-from taciturn.screening.corpus.sink import Sink, close_durably, create
+from taciturn.screening.corpus.sink import Sink, close_durably
+from taciturn.text.atomic import create
 from taciturn.text.locks import hold
 from taciturn.text.readers.pieces import Piece
 

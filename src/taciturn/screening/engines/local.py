@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 
 from taciturn.errors import LostProcess
 from taciturn.screening.corpus.piece import Job
-from taciturn.screening.corpus.sink import create
 from taciturn.screening.corpus.store import Finished, screen_piece
+from taciturn.text.atomic import create
 from taciturn.text.readers.pieces import Piece
 
 Progress = Callable[[int, int], None]
