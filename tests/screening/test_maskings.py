@@ -20,6 +20,7 @@ PII, WIDE = policy("pii"), policy("conservative")
 SPARED = Sparing.of(PII, WIDE, Public.of(["blue", "main street", "hello from Cambridge"]))
 WORDS = st.sampled_from(
     "call me Rhonda 980.322.8737 at 12 Main main Street street , the of and WI 42884 x@y.org ref 7GAWK763 slevin phone "
+    "x&#64;y.org 980%2E322.8737 an<b>na</b> Rh=6Fnda &amp; "
     f"number one two three may 14 Mai (078 05 1126) hello from {MASK} \u0661\u0662 é Cambridge blue Acme Road 4111".split()
 )
 TEXTS = st.lists(st.lists(WORDS, min_size=1, max_size=14).map(" ".join), min_size=1, max_size=6)
