@@ -54,3 +54,9 @@ def test_a_pattern_of_the_same_name_is_not_taken_for_another() -> None:
     shared = Sharing.of(WIDE, Cached(own))
     assert isinstance(shared, Cached)
     assert shared.find(["hello"]) == WIDE.find(["hello"])
+
+
+def test_a_mark_that_only_a_stretch_has_is_seen() -> None:
+    dog = Regex("dog", r"(?<!Bob )dog", must_find=("dog",))
+    (row,) = Local.of(PII, Policy((*WIDE.detectors, dog), "own")).rows(records(["Bob dog runs."]))
+    assert (row.skeleton, dict(row.tally).get("skeletons_refused")) == (None, 1)
