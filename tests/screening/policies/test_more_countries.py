@@ -124,7 +124,7 @@ def test_swedish_numbers_are_those_of_the_standard_but_for_leap_years_and_coordi
 
 @given(st.from_regex(r"[A-Z]{3}[0-9]{6}", fullmatch=True), st.from_regex(r"[12][0-9]{10}", fullmatch=True))
 def test_check_digits_by_the_sums_that_are_published(card: str, social: str) -> None:
-    """Polish cards: weights 7 3 1 9 7 3 1 7 3 sum to a multiple of ten. NISS: what the primes weigh and the last digit to 9."""
+    """Polish cards: weights 7 3 1 9 7 3 1 7 3 sum to a multiple of ten. NISS: primes, and the last digit, to 9."""
     for each in (card[:3] + c + card[4:] for c in "0123456789"):
         total = sum(w * int(c, 36) for w, c in zip((7, 3, 1, 9, 7, 3, 1, 7, 3), each, strict=True))
         assert bool(pl_id_card(each)) == (total % 10 == 0)
