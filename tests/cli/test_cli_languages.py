@@ -44,6 +44,12 @@ def test_french_under_english_words_is_told_with_shares_and_a_better_policy(tmp_
     assert SECRET not in said
     assert notes(texts, policy("pii"), policy("conservative@fr")) == []
     assert notes(texts, policy("pii"), policy("all-private")) == []
+    assert (
+        len(notes(texts, policy("words"), policy("conservative"), policy("conservative"), policy("conservative@fr")))
+        == 2
+    )
+    (said,) = notes(texts, policy("words"))
+    assert "take a recogniser of that language" in said
 
 
 def test_two_languages_are_to_be_screened_apart() -> None:

@@ -62,7 +62,7 @@ def evaluate(
     writable(misses)
     made, lines = [build(names, policy_file) for names in policy], list[dict[str, Any]]()
     corpus = reading.corpus(paths)
-    for said in dict.fromkeys(each for pi in made for each in notes(corpus, pi, wide or pi)):
+    for said in notes(corpus, *made, *([wide] if wide else [])):
         talk.print(f"note: {said}", markup=False)
 
     def note(name: str, row: Row) -> None:

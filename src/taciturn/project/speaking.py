@@ -45,41 +45,36 @@ class Speech:
         return sum(map(len, self.texts))
 
 
-def notes(corpus: Corpus, pi: Policy, conservative: Policy) -> list[str]:
-    """A sentence for each language of a corpus that a policy does not know: how much of the text, how much of it π_c marks,
-    and what to use. Empty where they agree, or where policies have no words of any language."""
-    of_pi, of_wide = spoken(pi), spoken(conservative)
-    if not of_pi | of_wide:
-        return []
-    found = speech(sample(corpus))
-    said = []
-    for each in found:
-        code = each.language
-        if code is None or each.share < LEAST_SHARE or each.characters < LEAST:
-            continue
-        if of_wide and code not in of_wide:
-            others = [o for o in found if o.language in of_wide and o.share >= LEAST_SHARE]
-            said.append(_of_wide(each, conservative, of_wide, mixed=bool(others)))
-        if of_pi and code not in of_pi:
-            said.append(
-                f"{each.share:.0%} of a sample of the text reads as '{code}', and π `{pi.name}` has a recogniser of "
-                f"{_quoted(of_pi)}: take one of that language (docs/how-to/choose-policies.md, Languages)"
-            )
-    return said
+def notes(corpus: Corpus, *policies: Policy) -> list[str]:
+    """A sentence for each language of a corpus that a policy does not know: how much of the text, how much of it the policy
+    marks, and what to use. Empty where they agree, or where no policy has words or recognisers of a language."""
+    speaking = {each.identity: each for each in policies if spoken(each)}
+    found = speech(sample(corpus)) if speaking else []
+    heard = [
+        each for each in found if each.language is not None and each.share >= LEAST_SHARE and each.characters >= LEAST
+    ]
+    return [
+        _note(each, chosen, mixed=any(other.language in spoken(chosen) for other in heard))
+        for chosen in speaking.values()
+        for each in heard
+        if each.language not in spoken(chosen)
+    ]
 
 
-def _of_wide(each: Speech, conservative: Policy, has: frozenset[str], mixed: bool) -> str:
+def _note(each: Speech, chosen: Policy, mixed: bool) -> str:
     some = _spread(each.texts, MARKED)
     start = (
-        f"{each.share:.0%} of a sample of the text reads as '{each.language}', and π_c `{conservative.name}` has words of "
-        f"{_quoted(has)}: it marks {marked(conservative, some):.2f} of the words there"
+        f"{each.share:.0%} of a sample of the text reads as '{each.language}', and the policy `{chosen.name}` is made for "
+        f"{_quoted(spoken(chosen))}: it marks {marked(chosen, some):.2f} of the words there"
     )
-    named = _CONSERVATIVE.sub(rf"conservative\g<1>@{each.language}", conservative.name)
-    if each.language not in languages() or named == conservative.name:
-        return f"{start}; measure what it misses (taciturn recall)"
-    better = marked(policy(_CONSERVATIVE.search(named)[0]), some)  # type: ignore[index]
-    apart = "screen the languages apart, and use " if mixed else "use "
-    return f"{start}; {apart}`{named}`, which marks {better:.2f}"
+    level = _CONSERVATIVE.search(chosen.name)
+    if level is None:
+        return f"{start}; take a recogniser of that language (docs/how-to/choose-policies.md, Languages)"
+    if each.language not in languages():
+        return f"{start}; there is no list of words of that language: measure what is missed (taciturn recall)"
+    better = f"conservative{level[1] or ''}" + (f"@{each.language}" if each.language != "en" else "")
+    apart = "screen the languages apart, and " if mixed else ""
+    return f"{start}; {apart}use `{better}`, which marks {marked(policy(better), some):.2f}"
 
 
 def spoken(chosen: Policy) -> frozenset[str]:
