@@ -102,7 +102,7 @@ def _warnings(counts: Counts) -> Iterator[str]:
             "may change whether π marks another"
         )
     if counts.quarantined:
-        yield f"{counts.quarantined} items could not be read"
+        yield f"{counts.quarantined} item{'s' * (counts.quarantined != 1)} could not be read"
     if not counts.private:
         yield "no record is private: nothing will be trained with noise"
     if not counts.public:
