@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    *paths: Annotated[str, Parameter(help="files or globs with annotated spans, as for screen")],
+    *paths: Annotated[str, Parameter(help="files, folders or globs with annotated spans, as for screen")],
     policy: Annotated[
         tuple[str, ...], Parameter(name=["--policy", "-p"], help="a policy to score; repeat for several", negative="")
     ],

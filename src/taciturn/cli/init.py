@@ -12,12 +12,13 @@ from taciturn.mechanisms import MECHANISMS
 
 
 def init(
-    *files: Annotated[str, Parameter(help="files or globs, as for `taciturn screen`")],
+    *files: Annotated[str, Parameter(help="files, folders or globs, as for `taciturn screen`")],
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="the project file to write")] = Path(
         "project.toml"
     ),
     mechanism: Annotated[str, Parameter(help=f"one of {', '.join(MECHANISMS)}")] = "crt",
     model: Annotated[str, Parameter(help="lstm, a folder or a hub name")] = "lstm",
+    encoding: Annotated[str | None, Parameter(help="of text files, if it is not UTF-8: cp1252, utf-16")] = None,
     format: Annotated[str, Parameter(help="if the files' names do not say it: lines, whatsapp, slack")] = "auto",
     force: Annotated[bool, Parameter(help="replace a project file that exists", negative="")] = False,
     json: Json = False,
@@ -39,16 +40,20 @@ def init(
     from taciturn.text.atomic import write_text
     from taciturn.text.readers import read
 
+    if "-" in files or "/dev/stdin" in files:
+        raise UsageError(
+            "a project reads its files again and again, and standard input only once: save it to a file first"
+        )
     if output.exists() and not force:
         raise UsageError(f"{output} exists: name another file with -o, or replace it with --force")
     mechanism_named(mechanism)
     base = output.absolute().parent
     base.mkdir(parents=True, exist_ok=True)
-    seen = inspect(read(*files, format=format), format)
+    seen = inspect(read(*files, format=format, encoding=encoding), format)
     paths = [
         file if file.startswith("hf:") else os.path.relpath(Path(file).expanduser().absolute(), base) for file in files
     ]
-    settings = suggest(seen, paths, output.stem, mechanism, model, format)
+    settings = suggest(seen, paths, output.stem, mechanism, model, format, encoding)
     write_text(output, render(settings, output.name, suggested_comments(seen, settings)))
     facts = {
         "format": dict(seen.formats),

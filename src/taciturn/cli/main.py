@@ -73,6 +73,7 @@ def run(argv: list[str]) -> int:
         if not argv or argv[0] in ("-h", "--help"):
             print("\n".join(overview()))
             return 0
+        argv = ["/dev/stdin" if word == "-" else word for word in argv]  # cyclopts takes "-" for an option
         result: Any = app(argv, exit_on_error=False, print_error=True, result_action="return_value")
     except TaciturnError as error:
         if rank() == 0:

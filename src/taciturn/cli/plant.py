@@ -12,7 +12,7 @@ from taciturn.cli.reading import READ, Reading
 
 
 def plant(
-    *paths: Annotated[str, Parameter(help="files or globs, as for screen")],
+    *paths: Annotated[str, Parameter(help="files, folders or globs, as for screen")],
     output: Annotated[
         Path, Parameter(name=["--output", "-o"], help="JSON lines to write; canaries.json lies beside it")
     ],

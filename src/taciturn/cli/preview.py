@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def preview(
-    *paths: Annotated[str, Parameter(help="files or globs as for screen, or one screened folder")],
+    *paths: Annotated[str, Parameter(help="files, folders or globs as for screen, or one screened folder")],
     policy: Annotated[
         tuple[str, ...],
         Parameter(

@@ -21,6 +21,7 @@ _HELP = {
     "chat": "rows are conversations: openai, sharegpt, pairs, alpaca or turns; fields after a colon",
     "text_pair": "field that holds a second text",
     "label": "field that holds a label; labels are not redacted",
+    "encoding": "of text files, if it is not UTF-8: cp1252, utf-16",
     "gold": "which annotations are secrets: all, or those marked secret: true",
 }
 _TYPES = get_type_hints(ReadOptions)

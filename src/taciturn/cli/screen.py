@@ -16,7 +16,8 @@ def screen(
     *paths: Annotated[
         str,
         Parameter(
-            help="files or globs: txt, source, jsonl, json, csv, tsv, parquet, html, eml, mbox, vcf (also .gz, .zst), saved "
+            help="files, folders, globs, - for standard input: txt, source, jsonl, json, csv, tsv, parquet, html, eml, "
+            "mbox, vcf, msg, docx, xlsx, pptx, pdf, rtf, ipynb, xml, srt (also in .gz, .zst, .zip, .tar.gz), saved "
             "datasets, hf:NAME#SPLIT; with --format: lines, whatsapp, slack"
         ),
     ],

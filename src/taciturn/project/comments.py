@@ -46,6 +46,7 @@ WORDS = {
     "text_pair": 'field of a second text | "second"',
     "read.label": 'field of a label; labels are not redacted | "label"',
     "gold": "annotated, or secret: only annotations marked secret: true",
+    "encoding": 'of text files that are not UTF-8 | "cp1252"',
     "encoding_errors": "strict, or replace: such records are private",
     "max_record_bytes": "longer ones are left out and counted, never cut",
     "duplicate_ids": "error, or suffix",

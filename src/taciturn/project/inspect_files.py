@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
 
 from taciturn.errors import DataError
 from taciturn.project.language import language_of_texts
 from taciturn.text.read_options import TURN_TEXT, ReadOptions
-from taciturn.text.readers.corpus import FORMATS, Corpus, names
+from taciturn.text.readers.corpus import FORMATS, Corpus, files
 from taciturn.text.readers.detect import format_of
 from taciturn.text.readers.items import Row
+from taciturn.text.readers.sources import Source
 
 ROWS = 2000
 """Rows looked at in one file, and four times as many in all."""
-UNFIELDED = ("text", "lines", "html", "eml", "mbox", "vcard", "whatsapp", "slack")
+UNFIELDED = (
+    "text", "lines", "html", "eml", "mbox", "vcard", "whatsapp", "slack", "docx", "xlsx", "pptx", "pdf", "rtf", "ipynb",
+    "xml", "subtitles", "msg",
+)  # fmt: skip
 TEXT_NAMES = (
     "text", "body", "content", "message", "utterance", "transcript", "note", "description", "comment", "review",
 )  # fmt: skip
@@ -27,7 +31,6 @@ USER_NAMES = (
 )  # fmt: skip
 ID_NAMES = ("id", "uuid", "guid", "document_id", "message_id", "ticket_id", "dialogue_id")
 LABEL_NAMES = ("label", "labels", "category", "class", "intent", "topic", "sentiment")
-_ANY = ReadOptions(text="\0", turns="\0", duplicate_ids="suffix")  # no column has that name, so all columns are loaded
 _NAME = re.compile(r"[A-Za-z_][\w.\- ]{0,40}")
 
 
@@ -95,23 +98,24 @@ def inspect(corpus: Corpus, format: str = "auto") -> Look:
     found: list[tuple[bool, Any]] = []  # whether the row has fields of its own
     unreadable: list[tuple[str, str]] = []
     size, whole = 0, True
-    for path, name in zip(corpus.paths, names(corpus.paths), strict=True):
+    for source, kind, why in _files(corpus, format):
         room = min(ROWS, 4 * ROWS - len(found))
+        fielded = kind not in UNFIELDED
         try:
-            kind = format_of(path, name, ReadOptions(format=format))  # type: ignore[arg-type]
-            options = ReadOptions(format=format) if kind in UNFIELDED else _ANY  # type: ignore[arg-type]
-            items = FORMATS[kind](path, name, options)
+            if why:
+                raise DataError(why)
+            items = FORMATS[kind](source.path, source.name, _any(format, corpus.options.encoding, fielded))
             rows = list(islice((item.value for item in items if isinstance(item, Row)), max(room, 0) + 1))
         except DataError as error:
-            unreadable.append((name, str(error)))
+            unreadable.append((source.name, str(error)))
             continue
         if not rows and room:
-            unreadable.append((name, "no row could be read"))
+            unreadable.append((source.name, "no row could be read"))
             continue
         whole = whole and len(rows) <= room
-        size += path.stat().st_size if path.is_file() else 0
+        size += source.size
         formats[kind] = formats.get(kind, 0) + 1
-        found += [(kind not in UNFIELDED, row) for row in rows[: max(room, 0)]]
+        found += [(fielded, row) for row in rows[: max(room, 0)]]
     if not formats:
         first, why = unreadable[0]
         more = f"; and {len(unreadable) - 1} more files" if len(unreadable) > 1 else ""
@@ -120,6 +124,29 @@ def inspect(corpus: Corpus, format: str = "auto") -> Look:
         for name, value in _flat(row) if fielded else ():
             fields.setdefault(name, Field()).add(value)
     return _seen(formats, fields, found, size, whole, tuple(unreadable))
+
+
+def _files(corpus: Corpus, format: str) -> Iterator[tuple[Source, str, str]]:
+    """Each file, those in archives too, with its format, or with why it cannot be read; hidden ones are left out."""
+    options = ReadOptions(format=format)  # type: ignore[arg-type]
+    for source in corpus.sources:
+        try:
+            for each in files(source, options):
+                if not isinstance(each, Source):
+                    yield replace(source, name=each[0]), "", each[1]
+                elif not each.left_out:
+                    try:
+                        yield each, format_of(each.path, each.name, options), ""
+                    except DataError as error:
+                        yield each, "", str(error)
+        except DataError as error:
+            yield source, "", str(error)
+
+
+def _any(format: str, encoding: str | None, fielded: bool) -> ReadOptions:
+    """Options under which every row is read; of a table, all columns, as none has the name asked for."""
+    names = {"text": "\0", "turns": "\0"} if fielded else {}
+    return ReadOptions(format=format, encoding=encoding, duplicate_ids="suffix", **names)  # type: ignore[arg-type]
 
 
 def _flat(value: Any, before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:

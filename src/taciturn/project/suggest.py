@@ -26,13 +26,20 @@ table of common ones (docs/how-to/learned-values.md)."""
 
 
 def suggest(
-    look: Look, paths: Sequence[str], folder: str, mechanism: str = "crt", model: str = "lstm", format: str = "auto"
+    look: Look,
+    paths: Sequence[str],
+    folder: str,
+    mechanism: str = "crt",
+    model: str = "lstm",
+    format: str = "auto",
+    encoding: str | None = None,
 ) -> Settings:
     """Settings to begin with. δ is below one over ten times the number of documents; a batch of noised steps is at most a
     tenth of them, so that sampling still hides who was drawn."""
     read = Read(
         paths=tuple(paths),
         format=format,
+        encoding=encoding,
         text=look.text or "text",
         user=look.user,
         label=look.label if model != "lstm" else None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal, get_args
@@ -13,9 +14,11 @@ from taciturn.errors import UsageError, nearest
 Format = Literal[
     "auto", "text", "lines", "jsonl", "json", "csv", "tsv", "parquet", "datasets",
     "html", "eml", "mbox", "vcard", "whatsapp", "slack",
+    "docx", "xlsx", "pptx", "pdf", "rtf", "ipynb", "xml", "subtitles", "msg",
 ]  # fmt: skip
-"""text, html, eml: one document per file. lines: one per line. json: a list of objects. datasets: saved by ``save_to_disk``.
-mbox, vcard: one per message or card. whatsapp: a chat is one dialogue. slack: one dialogue per channel and day."""
+"""text, html, xml, eml, msg, docx, pptx, pdf, rtf, ipynb, subtitles: one document per file; xlsx: per sheet or row.
+lines: one per line. json: a list of objects. datasets: saved by ``save_to_disk``. mbox, vcard: one per message or card.
+whatsapp: a chat is one dialogue. slack: one dialogue per channel and day."""
 
 CHATS: Mapping[str, tuple[str, ...]] = {
     "openai": ("messages",),
@@ -40,6 +43,7 @@ class ReadOptions:
     chat: rows are conversations, stored as CHATS says; fields of other names follow a colon ("pairs:question,answer").
     text_pair: field of a second text; a record is then the pair. label: field of a label, which nothing redacts.
     gold: "secret" takes only annotations marked ``"secret": true``; "annotated" also those without such a mark.
+    encoding: of text files, by a name that Python knows; None is UTF-8, or UTF-16 where a byte order mark says so.
     encoding_errors: "replace" keeps undecodable bytes as U+FFFD and makes the document private; "strict" quarantines it.
     max_record_bytes: a longer line, row or text file is quarantined, never cut. duplicate_ids: "suffix" appends ~2, ~3, ...
 
@@ -56,6 +60,7 @@ class ReadOptions:
     text_pair: str | None = None
     label: str | None = None
     gold: Literal["annotated", "secret"] = "annotated"
+    encoding: str | None = None
     encoding_errors: Literal["strict", "replace"] = "strict"
     max_record_bytes: Annotated[int, Ge(1)] = 16 * 2**20
     duplicate_ids: Literal["error", "suffix"] = "error"
@@ -69,6 +74,10 @@ class ReadOptions:
         ):
             if value not in choices:
                 raise UsageError(f"{name} cannot be {value!r}; {nearest(str(value), choices)}")
+        if self.encoding is not None and not _is_encoding(self.encoding):
+            raise UsageError(
+                f"encoding {self.encoding!r} is none that Python knows; for instance cp1252, utf-16, shift_jis"
+            )
         if self.max_record_bytes < 1:
             raise UsageError(f"max_record_bytes must be at least 1, got {self.max_record_bytes}")
         for name in ("text", "turns", "spans"):
@@ -104,3 +113,11 @@ class ReadOptions:
             if name not in known:
                 raise UsageError(f"unknown read option {name!r}; {nearest(name, known)}")
         return ReadOptions(**options)
+
+
+def _is_encoding(name: str) -> bool:
+    """Whether text can be stored in it; Python's other codecs pack or cipher bytes."""
+    try:
+        return codecs.lookup(name)._is_text_encoding and name not in ("idna", "punycode", "undefined")
+    except (LookupError, ValueError):
+        return False

@@ -6,7 +6,7 @@ import csv
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from taciturn.data.loaders.layouts import NO_SOURCE, Asked, Found, Layout, built
 from taciturn.errors import DataError
@@ -80,7 +80,7 @@ def columns(paths: tuple[Path, ...], _: Asked) -> Found:
             begun = 0
             sentence: list[tuple[str, str]] = []
             private: str | None = None
-            for line, why in (*_decoded(path, "replace"), ("", None)):
+            for line, why in (*_decoded(path, ReadOptions(encoding_errors="replace")), ("", None)):
                 cells = re.split("[ \t]+", line.strip(" \t"))  # other white space may be a token
                 if cells[0] not in ("", MARKER):
                     if len(cells) < 2:
@@ -116,18 +116,18 @@ def _sentence(tagged: list[tuple[str, str]]) -> dict[str, Any]:
 
 def plain_lines(path: Path) -> Iterator[str]:
     """Lines without their ends. Raises DataError for one that is not UTF-8."""
-    return (line for line, _ in _decoded(path, "strict"))
+    return (line for line, _ in _decoded(path, ReadOptions()))
 
 
-def _decoded(path: Path, errors: Literal["strict", "replace"]) -> Iterator[tuple[str, str | None]]:
+def _decoded(path: Path, options: ReadOptions) -> Iterator[tuple[str, str | None]]:
     """Lines, and why a line must be private. Raises DataError for one that does not decode, or is too long."""
-    limit = ReadOptions().max_record_bytes
+    limit = options.max_record_bytes
     with opened(path, path.name) as stream:
         for line in lines(stream, limit):
             try:
                 if line.data is None:
                     raise too_long(limit)
-                yield decode(line.data, line.offset, errors)
+                yield decode(line.data, line.offset, options)
             except BadRecord as bad:
                 raise DataError(f"{path.name}, line {line.number}: {bad.reason}") from None
 

@@ -18,7 +18,7 @@ from taciturn.screening.cleaning.bloom import Copies
 from taciturn.screening.cleaning.minhash import THRESHOLD, Near
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus
-from taciturn.text.readers.corpus import MEMORY, names
+from taciturn.text.readers.corpus import MEMORY
 from taciturn.text.readers.pieces import Piece
 from taciturn.text.readers.tally import Tally
 
@@ -94,16 +94,17 @@ def left_out(
     if how == "none":
         return Cleaned()
     found: dict[int, frozenset[int]] = {}
-    kept, removed = Counter[int | None](), Counter[int | None]()
+    kept, removed = Counter[int | str | None](), Counter[int | str | None]()
     with _judge(how, threshold, scratch) as judge:
         for piece in pieces:
+            where = _where(corpus, piece)
             out: list[int] = []
             count = 0
             for batch in _batches(corpus, piece):
                 answers = judge.removed(batch)
                 out += [count + i for i, answer in enumerate(answers) if answer]
-                kept[piece.file] += answers.count(False)
-                removed[piece.file] += answers.count(True)
+                kept[where] += answers.count(False)
+                removed[where] += answers.count(True)
                 count += len(batch)
             if out:
                 found[piece.number] = frozenset(out)
@@ -143,12 +144,17 @@ def _batches(corpus: Corpus, piece: Piece) -> Iterator[list[Document]]:
         yield batch
 
 
-def _sources(corpus: Corpus, kept: Counter[int | None], removed: Counter[int | None]) -> Iterator[Source]:
-    every = names(corpus.paths)
-    singles = {file for file in kept.keys() | removed.keys() if file is not None and kept[file] + removed[file] == 1}
-    for file in dict.fromkeys((*kept, *removed)):
+def _where(corpus: Corpus, piece: Piece) -> int | str | None:
+    """A file somebody named, or the folder that one was found in, whose files are counted together."""
+    return piece.file if piece.file is None else (corpus.sources[piece.file].folder or piece.file)
+
+
+def _sources(corpus: Corpus, kept: Counter[int | str | None], removed: Counter[int | str | None]) -> Iterator[Source]:
+    every = dict.fromkeys((*kept, *removed))
+    singles = {file for file in every if isinstance(file, int) and kept[file] + removed[file] == 1}
+    for file in every:
         if file not in singles or len(singles) == 1:
-            name = MEMORY if file is None else every[file]
+            name = MEMORY if file is None else corpus.sources[file].name if isinstance(file, int) else file
             yield Source(name, kept[file] + removed[file], kept[file], removed[file])
     if len(singles) > 1:
         stay, gone = sum(kept[file] for file in singles), sum(removed[file] for file in singles)

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-import glob
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 from taciturn.errors import DataError, UsageError
 from taciturn.text.document import Document
 from taciturn.text.read_options import ReadOptions
-from taciturn.text.readers import formats, hub, mailbox, markup, slack, tables, vcard, whatsapp
-from taciturn.text.readers.detect import format_of, is_dataset
+from taciturn.text.readers import (
+    formats,
+    hub,
+    mailbox,
+    markup,
+    notebooks,
+    office,
+    outlook,
+    pdf,
+    richtext,
+    slack,
+    spreadsheets,
+    subtitles,
+    tables,
+    vcard,
+    whatsapp,
+)
+from taciturn.text.readers.archives import members
+from taciturn.text.readers.detect import ARCHIVE, format_of
 from taciturn.text.readers.documents import checked, document
-from taciturn.text.readers.files import digest, plain_name
+from taciturn.text.readers.held import Held
 from taciturn.text.readers.items import BadRecord, Blank, MissingField, Quarantined, Row
-from taciturn.text.readers.pieces import Piece, Stretch, grouped, line_stretches, numbered, piece_size
+from taciturn.text.readers.pieces import Piece, Stretch, grouped, line_stretches, numbered, piece_size, together
+from taciturn.text.readers.sources import WHOLE, Source, readable, sources
 from taciturn.text.readers.tally import Ids, Tally
 
 MEMORY = "memory"
@@ -39,6 +55,15 @@ FORMATS: Mapping[str, formats.Reader] = {
     "vcard": vcard.vcard,
     "whatsapp": whatsapp.whatsapp,
     "slack": slack.slack,
+    "docx": office.docx,
+    "pptx": office.pptx,
+    "xlsx": spreadsheets.xlsx,
+    "pdf": pdf.pdf,
+    "rtf": richtext.rtf,
+    "ipynb": notebooks.ipynb,
+    "xml": markup.xml,
+    "subtitles": subtitles.subtitles,
+    "msg": outlook.msg,
 }
 STRETCHES = {"lines": formats.text_lines, "jsonl": formats.jsonl, "parquet": tables.parquet}
 
@@ -46,6 +71,7 @@ STRETCHES = {"lines": formats.text_lines, "jsonl": formats.jsonl, "parquet": tab
 def read(*paths: str | os.PathLike[str], **options: Any) -> Corpus:
     """A corpus of files, in the order given; a glob stands for its matches, sorted, and a file named twice is read once.
 
+    A folder stands for every file in it and below, an archive (.zip, .tar.gz) for every file in it, "-" for standard input.
     options: see ReadOptions. Raises UsageError for an unknown option, DataError for a path that is not there.
 
         corpus = read("mail/*.jsonl", text="body", user="sender")
@@ -53,18 +79,14 @@ def read(*paths: str | os.PathLike[str], **options: Any) -> Corpus:
     chosen = ReadOptions.of(options)
     if not paths:
         raise UsageError("nothing to read: name at least one file")
-    found = [path for pattern in paths for path in _expand(os.path.expanduser(os.fspath(pattern)))]
-    once: dict[Path, Path] = {}
-    for path in found:
-        once.setdefault(path.resolve(), path)
-    return Corpus(tuple(once.values()), chosen)
+    return Corpus(sources(paths, chosen), chosen)
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
     """Where documents come from. ``items`` streams them with what was skipped; ``documents`` insists on all of them."""
 
-    paths: tuple[Path, ...] = ()
+    sources: tuple[Source, ...] = ()
     options: ReadOptions = field(default_factory=ReadOptions)
     held: tuple[Document, ...] | None = field(default=None, repr=False)
 
@@ -104,7 +126,7 @@ class Corpus:
         """One piece a file, or one for all documents in memory."""
         if self.held is not None:
             return [Piece(0, None, None, len(self.held))]
-        return numbered((i, None, _size(path)) for i, path in enumerate(self.paths))
+        return numbered((i, None, source.size) for i, source in enumerate(self.sources))
 
     def pieces(self) -> tuple[list[Piece], dict[str, str]]:
         """Small pieces in corpus order, and ``digests()``; reads every file once."""
@@ -114,26 +136,37 @@ class Corpus:
                 (None, Stretch(at, min(at + _HELD, held), at), min(_HELD, held - at)) for at in range(0, held, _HELD)
             ]
             return numbered(iter(parts)), self.digests()
-        size = piece_size(sum(map(_size, self.paths)))
-        found: list[tuple[int, Stretch | None, int]] = []
+        sizes = [source.size for source in self.sources]
+        size = piece_size(sum(sizes))
+        found: list[tuple[int | None, Stretch | None, int]] = []
         digests: dict[str, str] = {}
-        for number, (path, name) in enumerate(zip(self.paths, names(self.paths), strict=True)):
+        for number, source in enumerate(self.sources):
+            stretches, new = self._stretches(source, sizes[number], size)
+            digests |= new
+            found += [(number, stretch, bytes_) for stretch, bytes_ in stretches] or [(number, None, sizes[number])]
+        return together(found, [source.folder is not None for source in self.sources], size), digests
+
+    def _stretches(self, source: Source, whole: int, size: int) -> tuple[list[tuple[Stretch, int]], dict[str, str]]:
+        """Where a file is cut, the bytes of each part, and its digests. Reading says what is wrong with what was found."""
+        path, name = source.path, source.name
+        if source.left_out or isinstance(path, Held):
+            return [], source.digests()
+        try:
+            readable(source)
             kind = format_of(path, name, self.options)
-            stretches: list[Stretch] = []
-            if kind in ("lines", "jsonl"):
-                stretches, digests[name] = line_stretches(path, name, size)
-                found += [(number, stretch, stretch.end - stretch.start) for stretch in stretches]
-            else:
-                digests |= _digests(path, name)
-                stretches = grouped(path, name, size) if kind == "parquet" else []
-                found += [(number, stretch, _size(path) // len(stretches)) for stretch in stretches]
-            if not stretches:
-                found.append((number, None, _size(path)))
-        return numbered(iter(found)), digests
+            if kind in ("lines", "jsonl") and whole > size:
+                stretches, sha = line_stretches(path, name, size, self.options.encoding)
+                return [(each, each.end - each.start) for each in stretches], {name: sha}
+            groups = grouped(path, name, size) if kind == "parquet" else []
+            return [(each, whole // len(groups)) for each in groups], source.digests()
+        except DataError:
+            if source.folder is None:
+                raise
+            return [], source.digests()
 
     def check(self, tally: Tally) -> None:
         """DataError if there was no document at all."""
-        tally.check([str(p.name) for p in self.paths] or [MEMORY])
+        tally.check([source.name for source in self.sources] or [MEMORY])
 
     def documents(self) -> list[Document]:
         """All documents, blank ones left out. Raises DataError if any record is quarantined."""
@@ -163,8 +196,8 @@ class Corpus:
                 content.update(repr(parts).encode())
             return {MEMORY: content.hexdigest()}
         digests: dict[str, str] = {}
-        for path, name in zip(self.paths, names(self.paths), strict=True):
-            digests |= _digests(path, name)
+        for source in self.sources:
+            digests |= source.digests()
         return digests
 
     def _held_items(self, piece: Piece) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
@@ -177,67 +210,58 @@ class Corpus:
                 yield where, Quarantined(MEMORY, where, bad.reason)
 
     def _file_items(self, piece: Piece, tally: Tally) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
-        every = names(self.paths)
-        stems = [_stem(name) for name in every]
         number = piece.file or 0
-        path, name, stem = self.paths[number], every[number], stems[number]
-        prefix = stem if stems.count(stem) == 1 else name
-        kind = format_of(path, name, self.options)
-        if piece.stretch is None:
-            items = FORMATS[kind](path, name, self.options)
-        else:
-            items = STRETCHES[kind](path, name, self.options, piece.stretch)
-        for item in items:
-            if not isinstance(item, Row):
-                yield f"{name}, {item.location}", item
-                continue
-            where = f"{name}, {item.location}"
-            try:
-                yield where, document(item, f"{prefix}:{item.number}", self.options) or Blank(name, item.location)
-            except BadRecord as bad:
-                if isinstance(bad, MissingField):
-                    tally.lacks(bad)
-                yield where, Quarantined(name, item.location, bad.reason)
+        for source in self.sources[number : number + piece.files]:
+            for name, prefix, item in rows(source, self.options, piece.stretch):
+                where = f"{name}, {item.location}"
+                if not isinstance(item, Row):
+                    yield where, item
+                    continue
+                try:
+                    found = document(item, f"{prefix}:{item.number}", self.options)
+                    yield where, found or Blank(name, item.location)
+                except BadRecord as bad:
+                    if isinstance(bad, MissingField):
+                        tally.lacks(bad)
+                    yield where, Quarantined(name, item.location, bad.reason)
 
 
-def _expand(pattern: str) -> list[Path]:
-    path = Path(pattern)
-    if path.exists() or hub.named(pattern):
-        return [path]
-    if not glob.has_magic(pattern):
-        raise DataError(f"no such file: {pattern}")
-    found = [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]
-    found = [match for match in found if match.is_file() or is_dataset(match)]
-    if not found:
-        raise DataError(f"no file matches {pattern}")
-    return found
+def rows(
+    source: Source, options: ReadOptions, stretch: Stretch | None = None
+) -> Iterator[tuple[str, str, formats.Item]]:
+    """What a source holds, or a stretch of it, each with its name and the prefix of its id: those of a member in an archive.
 
-
-def names(paths: tuple[Path, ...]) -> list[str]:
-    """File names; where two are alike, paths below the folder all files share."""
-    found = [path.name or path.resolve().name or str(path) for path in paths]
-    if len(set(found)) == len(found):
-        return found
-    resolved = [path.resolve() for path in paths]
-    root = os.path.commonpath([path.parent for path in resolved])
-    return [path.relative_to(root).as_posix() for path in resolved]
-
-
-def _size(path: Path) -> int:
+    Raises DataError for a source that cannot be read, if somebody named it; one that was found is quarantined.
+    """
+    name, prefix = source.name, source.prefix
+    if source.left_out:
+        yield name, prefix, Blank(name, WHOLE, source.left_out)
+        return
     try:
-        return path.stat().st_size if path.is_file() else sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
-    except OSError as error:
-        raise DataError(f"cannot read {path.name}: {error.strerror or type(error).__name__}") from None
+        readable(source)
+        if (kind := format_of(source.path, name, options)) == ARCHIVE:
+            for member in members(source):
+                if isinstance(member, Source):
+                    yield from rows(member, options)
+                else:
+                    yield member[0], member[0], Quarantined(member[0], WHOLE, member[1])
+            return
+        if stretch is None:
+            items = FORMATS[kind](source.path, name, options)
+        else:
+            items = STRETCHES[kind](source.path, name, options, stretch)
+        for item in items:
+            yield name, prefix, item
+    except DataError as error:
+        if source.folder is None:
+            raise
+        yield name, prefix, Quarantined(name, WHOLE, str(error).removeprefix(f"{name} is "))
 
 
-def _digests(path: Path, name: str) -> dict[str, str]:
-    if hub.named(path):
-        return {name: hub.identity(path)}
-    if not path.is_dir():
-        return {name: digest(path)}
-    inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("cache-"))
-    return {f"{name}/{p.relative_to(path).as_posix()}": digest(p) for p in inside}
-
-
-def _stem(name: str) -> str:
-    return str(Path(plain_name(name)).with_suffix(""))
+def files(source: Source, options: ReadOptions) -> Iterator[Source | tuple[str, str]]:
+    """The source, or the members of an archive as ``archives.members`` gives them. Raises DataError."""
+    readable(source)
+    if not source.left_out and format_of(source.path, source.name, options) == ARCHIVE:
+        yield from members(source)
+    else:
+        yield source

@@ -8,12 +8,14 @@ import io
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import BinaryIO, Literal, NamedTuple, cast
 
 from taciturn.errors import DataError
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers import zst
+from taciturn.text.readers.held import MOST, File
 from taciturn.text.readers.items import BadRecord
+from taciturn.text.readers.recode import Recoded
 
 CHUNK = 1 << 20
 GZIP_MAGIC = b"\x1f\x8b"
@@ -33,7 +35,7 @@ class Line(NamedTuple):
     ending: bytes
 
 
-def packed(path: Path) -> Literal["gzip", "zstd"] | None:
+def packed(path: File) -> Literal["gzip", "zstd"] | None:
     """How the file is compressed, by its first bytes or its name."""
     try:
         with path.open("rb") as plain:
@@ -46,10 +48,11 @@ def packed(path: Path) -> Literal["gzip", "zstd"] | None:
 
 
 @contextmanager
-def opened(path: Path, name: str, start: int = 0) -> Iterator[BinaryIO]:
-    """The file's bytes from ``start``, uncompressed; from 0: after a UTF-8 byte order mark.
+def opened(path: File, name: str, start: int = 0, encoding: str | None = None) -> Iterator[BinaryIO]:
+    """The file's bytes from ``start``, uncompressed and as UTF-8; from 0: after a byte order mark.
 
-    Raises DataError for a file that cannot be opened, a truncated or damaged stream, and UTF-16.
+    encoding: of the file; None is UTF-8, or UTF-16 where its byte order mark says so.
+    Raises DataError for a file that cannot be opened, a truncated or damaged stream, and UTF-16 without a mark.
     """
     try:
         with path.open("rb") as plain:
@@ -58,8 +61,11 @@ def opened(path: Path, name: str, start: int = 0) -> Iterator[BinaryIO]:
                 unpacked = gzip.GzipFile(fileobj=plain) if how == "gzip" else zst.ZstdFile(plain)
             stream = io.BufferedReader(cast(io.RawIOBase, unpacked), buffer_size=1 << 17)
             head = stream.read(4096)
-            if _is_utf16(head):
-                raise DataError(f"{name} is UTF-16, not UTF-8; convert it first: iconv -f UTF-16 -t UTF-8")
+            if encoding := encoding or _utf16(head, name):
+                recoded = io.BufferedReader(Recoded(cast(BinaryIO, stream), encoding), buffer_size=1 << 17)
+                recoded.seek(start)
+                yield cast(BinaryIO, recoded)
+                return
             stream.seek(start or (len(UTF8_BOM) if head.startswith(UTF8_BOM) else 0))
             yield cast(BinaryIO, stream)
     except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -70,18 +76,41 @@ def opened(path: Path, name: str, start: int = 0) -> Iterator[BinaryIO]:
         raise DataError(f"cannot read {name}: {error.strerror or type(error).__name__}") from None
 
 
+def content(path: File, name: str) -> bytes:
+    """All bytes of a file that cannot be read in parts. Raises BadRecord for too many, DataError."""
+    with opened(path, name) as stream:
+        data = stream.read(MOST + 1)
+    if len(data) > MOST:
+        raise BadRecord(f"larger than {MOST >> 20} MiB; split it")
+    return data
+
+
 def plain_name(name: str) -> str:
     """A file name without the ending of a compressed file."""
     return next((name.removesuffix(ending) for ending in PACKED if name.endswith(ending)), name)
 
 
-def _is_utf16(head: bytes) -> bool:
-    """By its mark, or by NULs at every other byte, as Latin text without a mark has them."""
+def recoded(path: File, encoding: str | None) -> bool:
+    """Whether ``opened`` gives other bytes than lie in the (uncompressed) file. Raises DataError."""
+    try:
+        with path.open("rb") as plain:
+            return encoding is not None or plain.read(2) in UTF16_BOMS
+    except OSError as error:
+        raise DataError(f"cannot read {path.name}: {error.strerror or type(error).__name__}") from None
+
+
+def _utf16(head: bytes, name: str) -> str | None:
+    """By its mark. Raises DataError for NULs at every other byte, as Latin text without a mark has them."""
     if head.startswith(UTF16_BOMS):
-        return True
+        return "utf-16"
     half = len(head) // 2
     counts = (head[0::2].count(0), head[1::2].count(0))
-    return half >= 4 and min(counts) == 0 and max(counts) > 0.8 * half
+    if half >= 4 and min(counts) == 0 and max(counts) > 0.8 * half:
+        order = "le" if counts[1] else "be"
+        raise DataError(
+            f"{name} is UTF-16 without a byte order mark, not UTF-8; read it with encoding='utf-16-{order}'"
+        )
+    return None
 
 
 def lines(stream: BinaryIO, limit: int, end: int | None = None, before: int = 0) -> Iterator[Line]:
@@ -105,8 +134,8 @@ def lines(stream: BinaryIO, limit: int, end: int | None = None, before: int = 0)
         offset += size
 
 
-def decode(data: bytes, offset: int, errors: Literal["strict", "replace"]) -> tuple[str, str | None]:
-    """The text, and why it must be private, if it must. ``offset``: of data in its file.
+def decode(data: bytes, offset: int, options: ReadOptions) -> tuple[str, str | None]:
+    """The text, and why it must be private, if it must. ``offset``: of data in its file, as ``opened`` gives it.
 
     Raises BadRecord with the offset of the first undecodable byte when strict.
     """
@@ -114,10 +143,16 @@ def decode(data: bytes, offset: int, errors: Literal["strict", "replace"]) -> tu
         return data.decode("utf-8"), None
     except UnicodeDecodeError as error:
         at = offset + error.start
-    if errors == "replace":
+    if options.encoding_errors == "replace":
         return data.decode("utf-8", "replace"), REPLACED
+    if options.encoding is not None:
+        raise BadRecord(
+            f"holds bytes that the encoding '{options.encoding}' does not have; name the right one, or keep such records, "
+            "private, with encoding_errors='replace'"
+        )
     raise BadRecord(
-        f"not valid UTF-8 at byte {at}; convert the file, or keep such records, private, with encoding_errors='replace'",
+        f"not valid UTF-8 at byte {at}; name the file's encoding (encoding='cp1252'), or keep such records, private, with "
+        "encoding_errors='replace'",
         location=f"byte {at}",
     )
 
@@ -126,7 +161,7 @@ def too_long(limit: int) -> BadRecord:
     return BadRecord(f"longer than max_record_bytes = {limit}; nothing is cut: raise the limit or split it yourself")
 
 
-def digest(path: Path) -> str:
+def digest(path: File) -> str:
     """SHA-256 of the file as it lies on disk (compressed, if it is)."""
     try:
         with path.open("rb") as file:

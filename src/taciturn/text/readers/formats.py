@@ -4,25 +4,25 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any, BinaryIO
 
 import orjson
 
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import decode, lines, opened, too_long
+from taciturn.text.readers.held import File
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 from taciturn.text.readers.pieces import Stretch
 
 Item = Row | Quarantined | Blank
-Reader = Callable[[Path, str, ReadOptions], Iterator[Item]]
+Reader = Callable[[File, str, ReadOptions], Iterator[Item]]
 
 SURROGATE = "holds a lone surrogate, which is not a character; repair the program that wrote it"
 
 
-def text(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def text(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """The whole file is one document, line ends included."""
-    with opened(path, name) as stream:
+    with opened(path, name, encoding=options.encoding) as stream:
         offset = stream.tell()
         data = stream.read(options.max_record_bytes + 1)
         try:
@@ -30,34 +30,34 @@ def text(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
                 raise BadRecord(
                     too_long(options.max_record_bytes).reason + " (format='lines' reads a document per line)"
                 )
-            content, private = decode(data, offset, options.encoding_errors)
+            content, private = decode(data, offset, options)
         except BadRecord as bad:
             yield Quarantined(name, bad.location or "line 1", bad.reason)
         else:
             yield Row(1, "line 1", {options.text: content}, private)
 
 
-def text_lines(path: Path, name: str, options: ReadOptions, stretch: Stretch | None = None) -> Iterator[Item]:
+def text_lines(path: File, name: str, options: ReadOptions, stretch: Stretch | None = None) -> Iterator[Item]:
     """Each line is one document, without its line end."""
-    with opened(path, name, stretch.start if stretch else 0) as stream:
+    with opened(path, name, stretch.start if stretch else 0, options.encoding) as stream:
         yield from _per_line(stream, name, options, lambda content: {options.text: content}, stretch)
 
 
-def jsonl(path: Path, name: str, options: ReadOptions, stretch: Stretch | None = None) -> Iterator[Item]:
+def jsonl(path: File, name: str, options: ReadOptions, stretch: Stretch | None = None) -> Iterator[Item]:
     """One JSON object per line."""
-    with opened(path, name, stretch.start if stretch else 0) as stream:
+    with opened(path, name, stretch.start if stretch else 0, options.encoding) as stream:
         yield from _per_line(stream, name, options, parse, stretch)
 
 
-def json_list(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def json_list(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """A list of objects or one object; a file of JSON lines that merely ends in .json is read as such."""
-    with opened(path, name) as stream:
+    with opened(path, name, encoding=options.encoding) as stream:
         offset = stream.tell()
         data = stream.read()
         if not data.strip():
             return
         try:
-            content, private = decode(data, offset, options.encoding_errors)
+            content, private = decode(data, offset, options)
             value = parse(content, surrogates=True)
         except BadRecord as bad:
             first, _, rest = data.strip().partition(b"\n")
@@ -96,7 +96,7 @@ def _per_line(
             yield Blank(name, where)
         else:
             try:
-                content, private = decode(line.data, line.offset, options.encoding_errors)
+                content, private = decode(line.data, line.offset, options)
                 yield Row(line.number, where, read(content), private)
             except BadRecord as bad:
                 yield Quarantined(name, where, bad.reason)

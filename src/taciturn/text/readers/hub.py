@@ -13,6 +13,7 @@ from taciturn.errors import DataError, MissingExtra, UsageError, nearest
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import digest
 from taciturn.text.readers.formats import Item
+from taciturn.text.readers.held import File
 from taciturn.text.readers.tables import BATCH, column_rows, wanted_columns
 
 PREFIX = "hf:"
@@ -22,7 +23,7 @@ def named(path: str | os.PathLike[str]) -> bool:
     return os.fspath(path).startswith(PREFIX)
 
 
-def hub(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def hub(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """Rows of one split, streamed: "hf:NAME", "hf:NAME#SPLIT" or "hf:NAME:CONFIG#SPLIT".
 
     Raises DataError when it cannot be loaded, UsageError when there are several splits and none is named.
@@ -65,7 +66,7 @@ def identity(path: Path) -> str:
     return hashlib.sha256(repr(parts).encode()).hexdigest()
 
 
-def _parts(path: Path) -> tuple[str, str | None, str | None]:
+def _parts(path: File) -> tuple[str, str | None, str | None]:
     where, _, split = str(path).removeprefix(PREFIX).partition("#")
     where, _, config = where.partition(":")
     if not where:

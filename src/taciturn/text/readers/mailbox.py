@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from taciturn.errors import DataError
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import Line, lines, opened, too_long
 from taciturn.text.readers.formats import Item
+from taciturn.text.readers.held import File
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 from taciturn.text.readers.mail import mail
 
@@ -23,7 +23,7 @@ _FIELD = re.compile(rb"[!-9;-~]+[ \t]*:")
 _HEADER = re.compile(rb"(?:>?From |[!-9;-~]+[ \t]*:)")
 
 
-def eml(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def eml(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """The file is one message. Raises DataError when it does not begin with a header."""
     with opened(path, name) as stream:
         data = stream.read(options.max_record_bytes + 1)
@@ -37,7 +37,7 @@ def eml(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
         yield from _items(data, 1, "message 1", name, options)
 
 
-def mbox(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def mbox(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """Each message is one document; ">From " at the start of a line becomes "From " again (mboxrd and mboxo).
 
     A message begins at a "From " line with a time and a year: the first line, or between a blank line and a header.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from html import unescape
-from pathlib import Path
 
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.charsets import codec_of, decoded
 from taciturn.text.readers.files import decode, opened, too_long
 from taciturn.text.readers.formats import Item
+from taciturn.text.readers.held import File
 from taciturn.text.readers.items import BadRecord, Quarantined, Row
 
 _TAG = re.compile(r"""</?([a-zA-Z][^\s/>]*+)(?:[^>"']++|"[^"]*+"|'[^']*+')*+>""")
@@ -24,22 +24,42 @@ _BLOCK_NAMES = """
     """
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 _META = re.compile(rb"<meta\b[^>]{0,200}?\bcharset\s*=\s*[\"']?\s*([A-Za-z0-9_:.-]{1,40})", re.IGNORECASE)
+_PROLOG = re.compile(rb"<\?xml\b[^>]{0,200}?\bencoding\s*=\s*[\"']([A-Za-z0-9_:.-]{1,40})[\"']")
 _META_WITHIN = 1024  # bytes, as the HTML standard has it
 
 
-def html(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def html(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """A page is one document: its text in a charset that a <meta> declares, else UTF-8."""
-    with opened(path, name) as stream:
+    with opened(path, name, encoding=options.encoding) as stream:
         offset = stream.tell()
         data = stream.read(options.max_record_bytes + 1)
     try:
         if len(data) > options.max_record_bytes:
             raise too_long(options.max_record_bytes)
-        if charset := declared(data):
+        if options.encoding is None and (charset := declared(data)):
             source, private = decoded(data, charset, "the page", options.encoding_errors)
         else:
-            source, private = decode(data, offset, options.encoding_errors)
+            source, private = decode(data, offset, options)
         yield Row(1, "line 1", {options.text: text_of_html(source)}, private)
+    except BadRecord as bad:
+        yield Quarantined(name, bad.location or "line 1", bad.reason)
+
+
+def xml(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
+    """The file as it stands, tags and all, in the encoding it declares: names of tags say what a value is, attributes and
+    comments hold text too, and an entity that is not expanded is no bomb."""
+    with opened(path, name, encoding=options.encoding) as stream:
+        offset = stream.tell()
+        data = stream.read(options.max_record_bytes + 1)
+    try:
+        if len(data) > options.max_record_bytes:
+            raise too_long(options.max_record_bytes)
+        found = _PROLOG.match(data) if options.encoding is None else None
+        if found and not (codec_of(charset := found[1].decode("ascii")) or "").startswith(("utf-16", "utf-32")):
+            source, private = decoded(data, charset, "the file", options.encoding_errors)
+        else:
+            source, private = decode(data, offset, options)
+        yield Row(1, "line 1", {options.text: source}, private)
     except BadRecord as bad:
         yield Quarantined(name, bad.location or "line 1", bad.reason)
 

@@ -7,14 +7,15 @@ cannot be found by an offset (compressed files, CSV, whose cells may hold line e
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from taciturn.errors import DataError
-from taciturn.text.readers.files import CHUNK, digest, packed
+from taciturn.text.readers.files import CHUNK, digest, packed, recoded
 
+_FILES = 1 << 10
 LEAST, MOST, MANY = 1 << 22, 1 << 24, 64
 """Bytes of the smallest and the largest piece, and the number of pieces that a corpus between the two is cut into."""
 
@@ -29,21 +30,22 @@ class Stretch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """number: from 0, in corpus order. file: index of its path, None for documents in memory. stretch: None for a whole
-    file. size: bytes (of memory: documents), for progress."""
+    """number: from 0, in corpus order. file: index of its source, None for documents in memory. stretch: None for a whole
+    file. size: bytes (of memory: documents), for progress. files: how many small files, one after another, it holds."""
 
     number: int
     file: int | None
     stretch: Stretch | None
     size: int
+    files: int = 1
 
 
-def line_stretches(path: Path, name: str, size: int) -> tuple[list[Stretch], str]:
+def line_stretches(path: Path, name: str, size: int, encoding: str | None = None) -> tuple[list[Stretch], str]:
     """Stretches of about ``size`` bytes that end at line ends, and the file's SHA-256, in one pass.
 
-    A packed file gives no stretch.
+    A packed file gives no stretch, nor does one that is recoded while it is read.
     """
-    if packed(path):
+    if packed(path) or recoded(path, encoding):
         return [], digest(path)
     sha, cuts, begun, at, newlines, goal = hashlib.sha256(), [Stretch(0, 0, 0)], 0, 0, 0, size
     try:
@@ -96,6 +98,23 @@ def piece_size(total: int) -> int:
     return min(MOST, max(LEAST, total // MANY))
 
 
-def numbered(parts: Iterator[tuple[int | None, Stretch | None, int]]) -> list[Piece]:
+def numbered(parts: Iterable[tuple[int | None, Stretch | None, int]]) -> list[Piece]:
     """Pieces of (file, stretch, size), numbered from 0."""
     return [Piece(number, *part) for number, part in enumerate(parts)]
+
+
+def together(parts: Sequence[tuple[int | None, Stretch | None, int]], small: Sequence[bool], size: int) -> list[Piece]:
+    """``numbered``, whole files that may share a piece (``small``, by file) put together up to ``size`` bytes: a folder of
+    a million mails is no million pieces."""
+    pieces: list[Piece] = []
+    for file, stretch, bytes_ in parts:
+        last = pieces[-1] if pieces else None
+        if last and _joins(last, small) and _joins(Piece(0, file, stretch, 0), small) and last.size + bytes_ <= size:
+            pieces[-1] = replace(last, size=last.size + bytes_, files=last.files + 1)
+        else:
+            pieces.append(Piece(len(pieces), file, stretch, bytes_))
+    return pieces
+
+
+def _joins(piece: Piece, small: Sequence[bool]) -> bool:
+    return piece.file is not None and piece.stretch is None and small[piece.file] and piece.files < _FILES

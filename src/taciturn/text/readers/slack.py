@@ -15,6 +15,7 @@ from taciturn.errors import DataError
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import UTF8_BOM, decode, too_long
 from taciturn.text.readers.formats import Item, parse
+from taciturn.text.readers.held import File
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 
 _DAY = re.compile(r"(?:.*/)?([^/]+/\d{4}-\d\d-\d\d)\.json")
@@ -23,7 +24,7 @@ Load = Callable[[str, int], bytes]
 """The first bytes of a member, by name and number."""
 
 
-def slack(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def slack(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """Messages in their order; the speaker is the user's name where users.json has it, else the user's id.
 
     Joins, leaves and other notices are turns without a speaker; shared files are left out and counted.
@@ -31,7 +32,7 @@ def slack(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
     """
     with ExitStack() as stack:
         with _opening(name):
-            members, load = _folder(path) if path.is_dir() else _zip(path, stack)
+            members, load = _folder(path) if isinstance(path, Path) and path.is_dir() else _zip(path, stack)
         days = sorted((found[1], member) for member in members if (found := _DAY.fullmatch(member)))
         if not days:
             raise DataError(f"{name} is no Slack export: it holds no <channel>/<year-month-day>.json")
@@ -63,8 +64,8 @@ def _folder(path: Path) -> tuple[list[str], Load]:
     return members, load
 
 
-def _zip(path: Path, stack: ExitStack) -> tuple[list[str], Load]:
-    archive = stack.enter_context(zipfile.ZipFile(path))
+def _zip(path: File, stack: ExitStack) -> tuple[list[str], Load]:
+    archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(path.open("rb"))))
 
     def load(member: str, size: int) -> bytes:
         with archive.open(member) as file:
@@ -92,7 +93,7 @@ def _day(
     try:
         if len(data) > options.max_record_bytes:
             raise too_long(options.max_record_bytes)
-        content, private = decode(data.removeprefix(UTF8_BOM), 0, options.encoding_errors)
+        content, private = decode(data.removeprefix(UTF8_BOM), 0, options)
         messages = parse(content, surrogates=True)
         if not isinstance(messages, list):
             raise BadRecord("holds no list of messages")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Any
 
 from taciturn.errors import DataError, MissingExtra
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import Line, decode, lines, opened, packed, too_long
 from taciturn.text.readers.formats import Item
+from taciturn.text.readers.held import File, Held
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 from taciturn.text.readers.pieces import Stretch
 
 BATCH = 256
 
 
-def delimited(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def delimited(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """CSV with a header line; quoted cells may hold line ends, which are kept as they are.
 
     Tab, semicolon or ``|`` is the delimiter when the header line has no comma. A row with more or fewer cells than the
@@ -25,7 +25,7 @@ def delimited(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
     """
     # The limit of the csv module is process-wide and refuses cells above 128 KiB; ours is max_record_bytes.
     csv.field_size_limit(max(csv.field_size_limit(), options.max_record_bytes))
-    with opened(path, name) as stream:
+    with opened(path, name, encoding=options.encoding) as stream:
         feed = _Feed(lines(stream, options.max_record_bytes), options)
         try:
             while not (first := next(feed)).strip():
@@ -108,7 +108,7 @@ class _Feed:
         if line.data is None or self._size + len(line.data) > limit:
             raise too_long(limit)
         self._size += len(line.data) + len(line.ending)
-        content, private = decode(line.data, line.offset, self._options.encoding_errors)
+        content, private = decode(line.data, line.offset, self._options)
         self.private = self.private or private
         return content + line.ending.decode()
 
@@ -121,13 +121,13 @@ class _Feed:
                 return
 
 
-def parquet(path: Path, name: str, options: ReadOptions, stretch: Stretch | None = None) -> Iterator[Item]:
+def parquet(path: File, name: str, options: ReadOptions, stretch: Stretch | None = None) -> Iterator[Item]:
     """Rows of a Parquet file, by batches. A compressed one is unpacked in memory: the format needs random access."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        if packed(path):
+        if isinstance(path, Held) or packed(path):
             with opened(path, name) as stream:
                 file = pq.ParquetFile(pa.BufferReader(stream.read()))
         else:
@@ -142,7 +142,7 @@ def parquet(path: Path, name: str, options: ReadOptions, stretch: Stretch | None
         raise DataError(f"{name} is not a readable Parquet file ({type(error).__name__})") from None
 
 
-def dataset(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def dataset(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """Rows of a folder written by ``save_to_disk``; of a dict of splits, every split in its order."""
     try:
         import datasets

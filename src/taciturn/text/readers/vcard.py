@@ -6,13 +6,13 @@ import binascii
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from taciturn.errors import DataError
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.charsets import decoded
 from taciturn.text.readers.files import Line, lines, opened, too_long
 from taciturn.text.readers.formats import Item
+from taciturn.text.readers.held import File
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 
 _PROPERTY = re.compile(rb"(?:[A-Za-z0-9-]+\.)?([A-Za-z0-9-]+)((?:;(?:[^:;\"]++|\"[^\"]*+\")*+)*+):(.*)", re.DOTALL)
@@ -39,7 +39,7 @@ class _Card:
         return f"card {self.number} (line {self.line})"
 
 
-def vcard(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def vcard(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """Text of a card: "TEL: 555", with the parameters left out, parts of names and addresses apart by commas.
 
     Pictures, sounds and keys are left out and counted. id: UID, where a card has one. Fields: text, fn.

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 from taciturn.errors import DataError
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import decode, lines, opened, too_long
 from taciturn.text.readers.formats import Item
+from taciturn.text.readers.held import File
 from taciturn.text.readers.items import BadRecord, Quarantined, Row
 
 _MARKS = "[\u200e\u200f\u202a-\u202e\ufeff]*"
@@ -21,7 +21,7 @@ in which script the digits are, does not matter here."""
 _SPEAKER = re.compile(rf"{_MARKS}([^:\n]{{1,100}}):(?: |$)")
 
 
-def whatsapp(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
+def whatsapp(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """Times are left out; so is who speaks, who becomes the turn's speaker. What the app itself says ("Ann was added") is a
     turn without one. Lines without a time continue the message before them.
 
@@ -31,7 +31,7 @@ def whatsapp(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
     texts: list[str] = []  # of the last turn
     private: str | None = None
     size = 0
-    with opened(path, name) as stream:
+    with opened(path, name, encoding=options.encoding) as stream:
         for line in lines(stream, options.max_record_bytes):
             where = f"line {line.number}"
             size += len(line.data or b"") + len(line.ending)
@@ -42,7 +42,7 @@ def whatsapp(path: Path, name: str, options: ReadOptions) -> Iterator[Item]:
                 yield Quarantined(name, where, too_long(options.max_record_bytes).reason)
                 continue
             try:
-                content, reason = decode(line.data, line.offset, options.encoding_errors)
+                content, reason = decode(line.data, line.offset, options)
             except BadRecord as bad:
                 yield Quarantined(name, where, bad.reason)
                 continue
