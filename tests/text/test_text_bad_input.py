@@ -218,11 +218,19 @@ def test_a_byte_order_mark_is_dropped(tmp_path: Path, form: Form) -> None:
 
 
 @every(FILES)
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
-def test_utf16_is_refused_with_the_fix(tmp_path: Path, form: Form, encoding: str) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf16_without_a_mark_is_refused_with_the_fix(tmp_path: Path, form: Form, encoding: str) -> None:
     data = form.write([b"one two three"] * 3).decode().encode(encoding)
-    with pytest.raises(DataError, match="iconv -f UTF-16 -t UTF-8"):
+    with pytest.raises(DataError, match=f"encoding='{encoding}'"):
         list(corpus(tmp_path, form, data).items())
+
+
+@every(FILES)
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_a_mark_says_which_utf_it_is(tmp_path: Path, form: Form, encoding: str) -> None:
+    data = form.write([b"one", b"two"] if form.many else [b"one"])
+    plain, marked = (corpus(tmp_path, form, each).documents() for each in (data, data.decode().encode(encoding)))
+    assert plain == marked
 
 
 @every()

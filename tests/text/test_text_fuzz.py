@@ -18,6 +18,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+import documents
 from taciturn.errors import TaciturnError
 from taciturn.screening.policies.deadline import deadline
 from taciturn.text.document import Document
@@ -102,6 +103,22 @@ SEEDS: dict[str, bytes] = {
         f"12/31/20, 9:41 PM - {MARK} was added\n"
     ).encode(),
     "slack": packed_slack(),
+    "docx": documents.word(f"{MARK}\n☃ {MARK}", header=MARK, cell=MARK, comment=MARK),
+    "pptx": documents.slides(MARK, f"{MARK} ☃", note=MARK),
+    "xlsx": documents.workbook(
+        {MARK: [[MARK, 1.5], ["☃", None, MARK]], "table": [["id", "text"], [1, MARK]]}, comment=MARK
+    ),
+    "pdf": documents.portable(MARK, "", f"more {MARK}"),
+    "rtf": (rb"{\rtf1\ansi\ansicpg1252 " + MARK.encode() + rb" \'e9\u8364 ?{\header " + MARK.encode() + rb"}{\pict 00}}"),
+    "ipynb": json.dumps({"nbformat": 4, "cells": [
+        {"cell_type": "code", "source": [f"{MARK}\n", "x"], "attachments": {MARK: {}}, "outputs": [
+            {"output_type": "stream", "text": MARK}, {"data": {"text/html": f"<b>{MARK}</b>", "image/png": MARK}},
+            {"output_type": "error", "traceback": [MARK]}]}]}).encode(),
+    "xml": f"<?xml version='1.0' encoding='utf-8'?><a b='{MARK}'><!-- {MARK} -->&#9731; {MARK}</a>".encode(),
+    "subtitles": (
+        f"WEBVTT\n\nNOTE {MARK}\n\n1\n00:01.000 --> 00:02.000 align:start\n<v {MARK}>{MARK} &amp; <i>☃</i>\n"
+    ).encode(),
+    "msg": documents.outlook({"0037": MARK, "1000": f"{MARK} ☃", "5D01": f"ann@{MARK}.example"}, attachments=2),
 }  # fmt: skip
 MODES = [form for form in get_args(Format) if form not in ("auto", "datasets")]
 

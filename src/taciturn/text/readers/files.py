@@ -61,7 +61,7 @@ def opened(path: File, name: str, start: int = 0, encoding: str | None = None) -
                 unpacked = gzip.GzipFile(fileobj=plain) if how == "gzip" else zst.ZstdFile(plain)
             stream = io.BufferedReader(cast(io.RawIOBase, unpacked), buffer_size=1 << 17)
             head = stream.read(4096)
-            if encoding := encoding or _utf16(head, name):
+            if encoding := encoding or _marked(head, name):
                 recoded = io.BufferedReader(Recoded(cast(BinaryIO, stream), encoding), buffer_size=1 << 17)
                 recoded.seek(start)
                 yield cast(BinaryIO, recoded)
@@ -99,8 +99,10 @@ def recoded(path: File, encoding: str | None) -> bool:
         raise DataError(f"cannot read {path.name}: {error.strerror or type(error).__name__}") from None
 
 
-def _utf16(head: bytes, name: str) -> str | None:
-    """By its mark. Raises DataError for NULs at every other byte, as Latin text without a mark has them."""
+def _marked(head: bytes, name: str) -> str | None:
+    """UTF-16 or UTF-32 by its mark. Raises DataError for NULs at every other byte, as Latin text without a mark has them."""
+    if head.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "utf-32"
     if head.startswith(UTF16_BOMS):
         return "utf-16"
     half = len(head) // 2

@@ -40,16 +40,18 @@ def eml(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
 def mbox(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """Each message is one document; ">From " at the start of a line becomes "From " again (mboxrd and mboxo).
 
-    A message begins at a "From " line with a time and a year: the first line, or between a blank line and a header.
-    Raises DataError when the first line that is not blank is none.
+    A message begins at a "From " line with a time and a year: the first line, or between a blank line and a header. What
+    stands before the first is quarantined. Raises DataError when there is none.
     """
     limit = options.max_record_bytes
     with opened(path, name) as stream:
         number, where, size = 0, "", 0
         parts: list[bytes] = []
-        after_blank = True
+        after_blank, before = True, 0
         for line, following in _with_next(lines(stream, limit)):
-            if after_blank and _begins(line, following, first=not number):
+            if (after_blank or not number) and _begins(line, following, first=not number and not before):
+                if before and not number:
+                    yield Quarantined(name, f"line {before}", "text before the first message; move it to a file of its own")
                 if number:
                     yield from _message(parts, size, number, where, name, options)
                 number, where, size, parts = number + 1, f"message {number + 1} (line {line.number})", 0, []
@@ -57,11 +59,8 @@ def mbox(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
                 continue
             after_blank = line.data is not None and not line.data.strip()
             if not number:
-                if after_blank:
-                    continue
-                raise DataError(
-                    f"{name} is no mbox: line {line.number} is no 'From ' line with a date; format='eml' reads one message"
-                )
+                before = before or (0 if after_blank else line.number)
+                continue
             size += limit + 1 if line.data is None else len(line.data) + len(line.ending)
             if size <= limit and line.data is not None:
                 parts += (line.data, line.ending)
@@ -69,6 +68,11 @@ def mbox(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
                 parts.clear()
         if number:
             yield from _message(parts, size, number, where, name, options)
+        elif before:
+            raise DataError(
+                f"{name} is no mbox: line {before} is no 'From ' line with a date, nor is any after it; format='eml' reads one "
+                "message"
+            )
 
 
 def _with_next(source: Iterator[Line]) -> Iterator[tuple[Line, Line | None]]:

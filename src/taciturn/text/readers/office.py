@@ -21,9 +21,8 @@ from taciturn.text.readers.held import MOST, File
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 
 OLE = b"\xd0\xcf\x11\xe0"
-_WORD = re.compile(
-    r"word/(?:glossary/)?(document|header|footer|footnotes|endnotes|comments|charts|diagrams/data)[^/]*/?[^/]*\.xml"
-)
+_KINDS = "document|header|footer|footnotes|endnotes|comments|charts|diagrams/data"
+_WORD = re.compile(rf"word/(?:glossary/)?({_KINDS})[^/]*/?[^/]*\.xml")
 _POINT = re.compile(r"ppt/(slides|notesSlides|comments|charts|diagrams)/(?!layout|colors|quickStyle|style)[^/]*\.xml")
 _ORDER = ("document", "slides", "header", "footer", "footnotes", "endnotes", "notesSlides", "comments")
 _LEFT_OUT = (("/media/", "image"), ("/embeddings/", "embedded file"), ("vbaProject", "macro"))
@@ -100,10 +99,12 @@ def _texts(element: Any) -> Iterator[str]:
     if not isinstance(element.tag, str):  # an entity or a processing instruction
         return
     tag = element.tag.rpartition("}")[2]
-    if tag in ("t", "v", "text"):  # of runs; of numbers in charts; of older comments
+    if tag == "t":
         yield element.text or ""
-        if tag != "t":
-            yield "\n"
+    elif tag in ("v", "text"):  # of numbers in charts, of comments
+        yield element.text or ""
+        yield from (text for child in element for text in _texts(child))
+        yield "\n"
     elif tag in ("br", "cr"):
         yield "\n"
     elif tag == "tab" and not element.getparent().tag.endswith("}tabs"):

@@ -23,7 +23,7 @@ _HEADERS = {"to": ("0E04",), "cc": ("0E03",), "message-id": ("1035",), "from": _
 
 
 def msg(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
-    """The fields that mail has (see ``mail.mail``): subject, body, text, from, to, cc, message-id. Attachments are counted."""
+    """The fields that mail has (see ``mail.mail``): subject, body, text, from, to, cc, message-id. Attachments count."""
     try:
         import olefile
     except ImportError:
@@ -66,7 +66,7 @@ def _message(store: Any, options: ReadOptions) -> tuple[dict[str, str], str | No
         data = store.openstream(stream).read()
         found, private = decoded(data, declared(data), "the body", options.encoding_errors)
         reasons.append(private)
-        return found
+        return found.rstrip("\0")
 
     subject, body = text(_SUBJECT), text(_BODY) or text_of_html(html())
     if not body.strip() and store.exists(f"{_PROPERTY}{_RICH}0102"):

@@ -27,7 +27,9 @@ def pdf(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
         reader = pypdf.PdfReader(io.BytesIO(content(path, name)))
         if reader.is_encrypted and not reader.decrypt(""):
             raise BadRecord("encrypted with a password; remove it (qpdf --decrypt)")
-        texts, scans, empty = [], [], []
+        texts: list[str] = []
+        scans: list[int] = []
+        empty: list[int] = []
         for number, page in enumerate(reader.pages, 1):
             text = page.extract_text()
             texts.append(text)

@@ -149,7 +149,10 @@ def _expand(pattern: str, options: ReadOptions) -> Iterator[Source]:
 
 def _at(path: Path, options: ReadOptions) -> Iterator[Source]:
     if path.is_dir() and not hub.named(path) and options.format not in ("slack", "datasets") and not is_dataset(path):
-        yield from _walked(path, "", path.resolve().name, options)
+        inside = list(_walked(path, "", path.resolve().name, options))
+        if not inside:
+            raise DataError(f"{path} is an empty folder")
+        yield from inside
     elif not hub.named(path) and is_stream(path):
         held = stream(path)
         yield Source(held, held.name)

@@ -35,8 +35,8 @@ def xlsx(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
             warnings.simplefilter("ignore")  # of extensions that hold no text
             books = [openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=only) for only in (True, False)]
             number = 0
-            for sheet, formulas in zip(*(book.worksheets for book in books), strict=True):
-                for item in _sheet(_rows(sheet, formulas), number, name, f"sheet {sheet.title!r}", options):
+            for place, (sheet, formulas) in enumerate(zip(*(book.worksheets for book in books), strict=True), 1):
+                for item in _sheet(_rows(sheet, formulas), number, name, f"sheet {place}", options):
                     yield item
                     number += 1
     except BadRecord as bad:
@@ -56,7 +56,7 @@ def xlsx(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
         if "/media/" in part or "/embeddings/" in part:
             yield Blank(name, "line 1", "image or embedded file")
     if said:
-        yield Row(number + 1, "comments", {options.text: "\n".join(said)})
+        yield Row(number + 1, "comments", {options.text: "".join(said).rstrip("\n")})
 
 
 def _sheet(rows: Iterator[list[str]], before: int, name: str, where: str, options: ReadOptions) -> Iterator[Item]:
