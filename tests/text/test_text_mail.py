@@ -243,3 +243,15 @@ def test_screening_counts_attachments_apart_from_blank_lines(tmp_path: Path) -> 
     (tmp_path / "b.jsonl").write_text('{"text": "hello"}\n\n')
     screened = screen(read(*sorted(tmp_path.iterdir())), policy("email"), policy("conservative"))
     assert (screened.counts.left_out, screened.counts.blank, screened.counts.documents) == (1, 1, 2)
+
+
+def test_what_stands_before_a_box_is_named_and_from_lines_in_a_mail_stay(tmp_path: Path) -> None:
+    (tmp_path / "a.mbox").write_bytes(b"Exported by a program\n\nFrom a Mon Jan  1 10:20:30 2024\nSubject: s\n\nbody\n")
+    before, message = read(tmp_path / "a.mbox").items()
+    assert isinstance(before, Quarantined)
+    assert (before.location, "before the first message" in before.reason) == ("line 1", True)
+    assert isinstance(message, Document)
+    lines = "".join(f"From {n} o'clock on 10:20 in 2024\nSubject: {n}\n\n" for n in range(10))
+    (tmp_path / "a.eml").write_text(f"Subject: s\n\n{lines}")
+    (whole,) = read(tmp_path / "a.eml").documents()
+    assert whole.text == f"s\n\n{lines}"

@@ -15,10 +15,13 @@ import orjson
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from taciturn.errors import DataError, MissingExtra, UsageError
 from taciturn.text.document import Document, Turn
 from taciturn.text.readers import Blank, Corpus, Quarantined, ReadOptions, read
+from taciturn.text.readers.formats import doubled, parse
 from taciturn.text.spans import Span
 
 TEXTS = [
@@ -445,3 +448,29 @@ def test_messy_files_end_in_documents_or_a_clear_error(shared: Path, form: str) 
         if form == "text" and len(documents) == len(found):
             content = path.read_bytes().removeprefix(b"\xef\xbb\xbf")
             assert "".join(d.text for d in documents).encode() == content, path.name
+
+
+@pytest.mark.parametrize("inner", ['{"text": "a", "text": "b"}', '{"text": "c", "more": [{"k": 1, "k" : 2}]}'])
+def test_a_doubled_key_loses_nothing(tmp_path: Path, inner: str) -> None:
+    fine = '{"text": "say \\"key\\": once", "x": {"text" : "y"}}'
+    (tmp_path / "a.jsonl").write_text(f"{fine}\n{inner}\n{fine}\n")
+    (tmp_path / "a.json").write_text(f"[{fine}, {inner}, {fine}]")
+    for name in ("a.jsonl", "a.json"):
+        one, two, three = read(tmp_path / name).items()
+        assert isinstance(one, Document)
+        assert isinstance(three, Document)
+        assert isinstance(two, Quarantined)
+        assert "a key stands twice" in two.reason
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers(-9, 9) | st.text('":\\ a', max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text('":\\ a', max_size=3), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@given(json_values, st.sampled_from([(",", ":"), (", ", ": "), (",\n", " : ")]))
+def test_json_without_doubled_keys_is_read_as_it_is(value: object, marks: tuple[str, str]) -> None:
+    assert parse(json.dumps(value, separators=marks)) == value
+    assert not doubled(parse(json.dumps(value, separators=marks), each=True))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
@@ -17,6 +18,7 @@ from taciturn.text.readers.pieces import Stretch
 Item = Row | Quarantined | Blank
 Reader = Callable[[File, str, ReadOptions], Iterator[Item]]
 
+DOUBLED = "holds an object in which a key stands twice; keep one of them, or name them apart"
 SURROGATE = "holds a lone surrogate, which is not a character; repair the program that wrote it"
 
 
@@ -58,7 +60,7 @@ def json_list(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
             return
         try:
             content, private = decode(data, offset, options)
-            value = parse(content, surrogates=True)
+            value = parse(content, each=True)
         except BadRecord as bad:
             first, _, rest = data.strip().partition(b"\n")
             if first.startswith(b"{") and first.rstrip().endswith(b"}") and rest:
@@ -69,6 +71,9 @@ def json_list(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
             return
     for number, element in enumerate(value if isinstance(value, list) else [value], 1):
         where = f"record {number}"
+        if doubled(element):
+            yield Quarantined(name, where, DOUBLED)
+            continue
         try:
             size = len(orjson.dumps(element))  # fails on a lone surrogate anywhere in the element
         except TypeError:
@@ -102,23 +107,61 @@ def _per_line(
                 yield Quarantined(name, where, bad.reason)
 
 
-def parse(content: str, surrogates: bool = False) -> Any:
-    """The JSON value. surrogates: let lone ones through, for a caller that checks each element itself.
+class Doubled(dict[str, Any]):
+    """An object in which a key stands twice; it holds the last value."""
+
+
+def parse(content: str, each: bool = False) -> Any:
+    """The JSON value. each: let lone surrogates through, and objects with a doubled key (as ``Doubled``), for a caller that
+    checks each element itself.
 
     Raises BadRecord for anything that is not JSON (NaN and Infinity included) or is nested too deeply.
     """
+    reason = ""
     try:
-        return orjson.loads(content)
+        value = orjson.loads(content)
+        if _colons(content) == _keys(value):
+            return value
     except orjson.JSONDecodeError as error:
         reason = f"not valid JSON (character {error.pos})"
-    # orjson refuses lone surrogates like any broken JSON; the standard library tells them apart.
+    # orjson refuses lone surrogates like any broken JSON, and takes the last of two values; the standard library can tell.
     try:
-        value = json.loads(content, parse_constant=_not_json)
+        other = json.loads(content, parse_constant=_not_json, object_pairs_hook=_object)
     except (ValueError, RecursionError):
-        raise BadRecord(reason) from None
-    if surrogates:
-        return value
-    raise BadRecord(SURROGATE)
+        raise BadRecord(reason or "nested too deeply") from None
+    if not each and doubled(other):
+        raise BadRecord(DOUBLED)
+    if not each and reason:
+        raise BadRecord(SURROGATE)
+    return other if reason or doubled(other) else value
+
+
+def _colons(content: str) -> int:
+    """How many keys there are at most: each is followed by a colon, also one that is lost, and so are a few words of texts."""
+    plain = not any(apart in content for apart in (" :", "\t:", "\n:", "\r:"))
+    return content.count('":') if plain else len(_COLON.findall(content))
+
+
+_COLON = re.compile(r'"[ \t\r\n]*:')
+
+
+def _keys(value: Any) -> int:
+    if isinstance(value, dict):
+        return len(value) + sum(_keys(each) for each in value.values() if isinstance(each, dict | list))
+    return sum(_keys(each) for each in value if isinstance(each, dict | list)) if isinstance(value, list) else 0
+
+
+def doubled(value: Any) -> bool:
+    """Whether ``parse`` met a doubled key in it."""
+    if isinstance(value, Doubled):
+        return True
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return any(doubled(each) for each in inner if isinstance(each, dict | list))
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    made = dict(pairs)
+    return made if len(made) == len(pairs) else Doubled(made)
 
 
 def _not_json(constant: str) -> Any:

@@ -18,6 +18,7 @@ ENVELOPE = re.compile(
 )
 """The line before a message. "From " alone also begins sentences; one with a time and a year does not."""
 
+PREAMBLE = "text before the first message; move it to a file of its own"
 _QUOTED = re.compile(rb"^>(>*From )", re.MULTILINE)
 _FIELD = re.compile(rb"[!-9;-~]+[ \t]*:")
 _HEADER = re.compile(rb"(?:>?From |[!-9;-~]+[ \t]*:)")
@@ -51,7 +52,9 @@ def mbox(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
         for line, following in _with_next(lines(stream, limit)):
             if (after_blank or not number) and _begins(line, following, first=not number and not before):
                 if before and not number:
-                    yield Quarantined(name, f"line {before}", "text before the first message; move it to a file of its own")
+                    yield Quarantined(
+                        name, f"line {before}", "text before the first message; give it a file of its own"
+                    )
                 if number:
                     yield from _message(parts, size, number, where, name, options)
                 number, where, size, parts = number + 1, f"message {number + 1} (line {line.number})", 0, []

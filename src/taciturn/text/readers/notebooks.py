@@ -26,7 +26,7 @@ def ipynb(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
         if len(data) > options.max_record_bytes:
             raise too_long(options.max_record_bytes)
         source, private = decode(data, offset, options)
-        texts = [text.rstrip("\n") for text in _notebook(parse(source, surrogates=True), left_out) if text.strip()]
+        texts = [text.rstrip("\n") for text in _notebook(parse(source), left_out) if text.strip()]
     except BadRecord as bad:
         yield Quarantined(name, bad.location or "line 1", bad.reason)
         return

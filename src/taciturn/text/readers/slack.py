@@ -14,7 +14,7 @@ from typing import Any
 from taciturn.errors import DataError
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.files import UTF8_BOM, decode, too_long
-from taciturn.text.readers.formats import Item, parse
+from taciturn.text.readers.formats import DOUBLED, Item, doubled, parse
 from taciturn.text.readers.held import File
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 
@@ -94,7 +94,9 @@ def _day(
         if len(data) > options.max_record_bytes:
             raise too_long(options.max_record_bytes)
         content, private = decode(data.removeprefix(UTF8_BOM), 0, options)
-        messages = parse(content, surrogates=True)
+        messages = parse(content, each=True)
+        if doubled(messages):
+            raise BadRecord(DOUBLED)
         if not isinstance(messages, list):
             raise BadRecord("holds no list of messages")
     except BadRecord as bad:
