@@ -48,6 +48,16 @@ def table(write: Callable[[Any], None]) -> bytes:
     return buffer.getvalue()
 
 
+def docbin() -> bytes:
+    from spacy.tokens import Doc, DocBin, Span
+    from spacy.vocab import Vocab
+
+    doc = Doc(Vocab(), [MARK, "naïve", MARK], [True, False, False])
+    doc.ents = [Span(doc, 0, 1, MARK)]
+    doc.spans[MARK] = [Span(doc, 1, 3, MARK)]
+    return DocBin(docs=[doc, doc], store_user_data=True).to_bytes()
+
+
 ROWS = [{"id": f"i{n}", "text": f"{MARK} {n}\nnaïve ☃", "turns": None} for n in range(4)]
 MAIL = f"""From: Ann <ann@{MARK}.example>
 Subject: =?utf-8?b?{IN_BASE64}?= =?iso-2022-jp?q?{MARK}?=
@@ -118,6 +128,7 @@ SEEDS: dict[str, bytes] = {
     "subtitles": (
         f"WEBVTT\n\nNOTE {MARK}\n\n1\n00:01.000 --> 00:02.000 align:start\n<v {MARK}>{MARK} &amp; <i>☃</i>\n"
     ).encode(),
+    "spacy": docbin(),
     "msg": documents.outlook({"0037": MARK, "1000": f"{MARK} ☃", "5D01": f"ann@{MARK}.example"}, attachments=2),
 }  # fmt: skip
 MODES = [form for form in get_args(Format) if form not in ("auto", "datasets")]

@@ -20,7 +20,7 @@ ROWS = 2000
 """Rows looked at in one file, and four times as many in all."""
 UNFIELDED = (
     "text", "lines", "html", "eml", "mbox", "vcard", "whatsapp", "slack", "docx", "xlsx", "pptx", "pdf", "rtf", "ipynb",
-    "xml", "subtitles", "msg",
+    "xml", "subtitles", "msg", "spacy",
 )  # fmt: skip
 TEXT_NAMES = (
     "text", "body", "content", "message", "utterance", "transcript", "note", "description", "comment", "review",
@@ -28,6 +28,9 @@ TEXT_NAMES = (
 USER_NAMES = (
     "user", "user_id", "userid", "username", "author", "author_id", "sender", "from", "customer", "customer_id", "client",
     "client_id", "patient", "patient_id", "person", "employee", "account", "account_id", "email", "owner", "speaker",
+    "customer_email", "customer_name", "user_email", "user_name", "sender_email", "sender_id", "from_email", "email_address",
+    "contact", "contact_id", "member", "member_id", "subscriber", "requester", "requester_id", "agent", "agent_id",
+    "agent_name", "operator",
 )  # fmt: skip
 ID_NAMES = ("id", "uuid", "guid", "document_id", "message_id", "ticket_id", "dialogue_id")
 LABEL_NAMES = ("label", "labels", "category", "class", "intent", "topic", "sentiment")

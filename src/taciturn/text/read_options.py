@@ -14,11 +14,11 @@ from taciturn.errors import UsageError, nearest
 Format = Literal[
     "auto", "text", "lines", "jsonl", "json", "csv", "tsv", "parquet", "datasets",
     "html", "eml", "mbox", "vcard", "whatsapp", "slack",
-    "docx", "xlsx", "pptx", "pdf", "rtf", "ipynb", "xml", "subtitles", "msg",
+    "docx", "xlsx", "pptx", "pdf", "rtf", "ipynb", "xml", "subtitles", "msg", "spacy",
 ]  # fmt: skip
 """text, html, xml, eml, msg, docx, pptx, pdf, rtf, ipynb, subtitles: one document per file; xlsx: per sheet or row.
 lines: one per line. json: a list of objects. datasets: saved by ``save_to_disk``. mbox, vcard: one per message or card.
-whatsapp: a chat is one dialogue. slack: one dialogue per channel and day."""
+spacy: one per text of a DocBin. whatsapp: a chat is one dialogue. slack: one dialogue per channel and day."""
 
 CHATS: Mapping[str, tuple[str, ...]] = {
     "openai": ("messages",),
@@ -38,8 +38,9 @@ class ReadOptions:
     """How files become documents.
 
     format: see ``Format``; "auto" goes by the file's extension (after .gz, .zst). text, user, id, turns, spans: names of
-    fields; a dotted name reaches into nested objects ("body.text"). A row without the text field but with a list of turns
-    is a dialogue. id: without one, a dialogue's "dialogue_id" or "<file>:<number>" is used.
+    fields; a dotted name reaches into nested objects ("body.text"). text may be several ("subject,body"), joined by blank
+    lines. A row without the text field but with a list of turns is a dialogue; where user is who speaks in it ("speaker"),
+    each turn is a document of its own. id: without one, a dialogue's "dialogue_id" or "<file>:<number>" is used.
     chat: rows are conversations, stored as CHATS says; fields of other names follow a colon ("pairs:question,answer").
     text_pair: field of a second text; a record is then the pair. label: field of a label, which nothing redacts.
     gold: "secret" takes only annotations marked ``"secret": true``; "annotated" also those without such a mark.
@@ -83,6 +84,8 @@ class ReadOptions:
         for name in ("text", "turns", "spans"):
             if not getattr(self, name):
                 raise UsageError(f"{name} needs the name of a field, got an empty string")
+        if not all(self.texts):
+            raise UsageError(f"text names fields apart by commas ('subject,body'), got {self.text!r}")
         if self.chat is not None:
             kind, fields = self.chat_fields
             if kind not in CHATS:
@@ -99,6 +102,11 @@ class ReadOptions:
         """The form of conversations and the fields to read it from; ("", ()) where rows are not conversations."""
         kind, _, fields = (self.chat or "").partition(":")
         return kind, tuple(fields.split(",")) if fields else CHATS.get(kind, ())
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The fields that make up the text."""
+        return tuple(self.text.split(","))
 
     @property
     def structured(self) -> bool:

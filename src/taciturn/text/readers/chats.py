@@ -55,7 +55,7 @@ def conversation(value: Mapping[str, Any], options: ReadOptions) -> tuple[str, t
             raise BadRecord(f"message {number} {wrong}")
         parts += (head(role), content)
         at += len(head(role))
-        gold += gold_spans(spans, len(content), at, f"message {number}", options.gold == "secret")
+        gold += gold_spans(spans, content, at, f"message {number}", options.gold == "secret")
         at += len(content)
         blank = blank and (not content or content.isspace())
     return None if blank else ("".join(parts), tuple(gold))

@@ -12,6 +12,7 @@ from taciturn.errors import DataError, UsageError
 from taciturn.text.document import Document
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers import (
+    docbin,
     formats,
     hub,
     mailbox,
@@ -30,9 +31,9 @@ from taciturn.text.readers import (
 )
 from taciturn.text.readers.archives import members
 from taciturn.text.readers.detect import ARCHIVE, format_of
-from taciturn.text.readers.documents import checked, document
+from taciturn.text.readers.documents import checked, documents
 from taciturn.text.readers.held import Held
-from taciturn.text.readers.items import BadRecord, Blank, MissingField, Quarantined, Row
+from taciturn.text.readers.items import BadRecord, Blank, LeftOut, MissingField, Quarantined, Row
 from taciturn.text.readers.pieces import Piece, Stretch, grouped, line_stretches, numbered, piece_size, together
 from taciturn.text.readers.sources import WHOLE, Source, readable, sources
 from taciturn.text.readers.tally import Ids, Tally
@@ -64,6 +65,7 @@ FORMATS: Mapping[str, formats.Reader] = {
     "xml": markup.xml,
     "subtitles": subtitles.subtitles,
     "msg": outlook.msg,
+    "spacy": docbin.spacy,
 }
 STRETCHES = {"lines": formats.text_lines, "jsonl": formats.jsonl, "parquet": tables.parquet}
 
@@ -218,8 +220,10 @@ class Corpus:
                     yield where, item
                     continue
                 try:
-                    found = document(item, f"{prefix}:{item.number}", self.options)
-                    yield where, found or Blank(name, item.location)
+                    for found in documents(item, f"{prefix}:{item.number}", self.options):
+                        yield where, found or Blank(name, item.location)
+                except LeftOut as out:
+                    yield where, Blank(name, item.location, out.what)
                 except BadRecord as bad:
                     if isinstance(bad, MissingField):
                         tally.lacks(bad)

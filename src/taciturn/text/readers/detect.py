@@ -18,7 +18,7 @@ EXTENSIONS = {
     ".eml": "eml", ".mbox": "mbox", ".mbx": "mbox", ".vcf": "vcard", ".vcard": "vcard",
     ".docx": "docx", ".docm": "docx", ".dotx": "docx", ".pptx": "pptx", ".pptm": "pptx", ".ppsx": "pptx",
     ".xlsx": "xlsx", ".xlsm": "xlsx", ".pdf": "pdf", ".rtf": "rtf", ".ipynb": "ipynb", ".msg": "msg",
-    ".xml": "xml", ".svg": "xml", ".srt": "subtitles", ".vtt": "subtitles",
+    ".xml": "xml", ".svg": "xml", ".srt": "subtitles", ".vtt": "subtitles", ".spacy": "spacy",
 }  # fmt: skip
 _TEXTS = """
     .txt .text .md .rst .tex .log .out .diff .patch .pem .key .crt .pub .env .ini .cfg .conf .properties .toml .yaml .yml

@@ -51,8 +51,11 @@ def name_of(value: Mapping[str, Any], field: str, role: str) -> str:
     return str(name)
 
 
-def gold_spans(spans: object, length: int, shift: int, where: str, marked_only: bool) -> Iterator[Span]:
-    """Annotated spans of a text of ``length`` code points, moved by ``shift``; see ``documents.document``."""
+def gold_spans(spans: object, text: str, shift: int, where: str, marked_only: bool) -> Iterator[Span]:
+    """Annotated spans of a text, moved by ``shift``; see ``documents.document``.
+
+    A span that says its own text is held to it: offsets that count UTF-16, as JavaScript does, are corrected.
+    """
     if spans is None:
         return
     if not isinstance(spans, Iterable) or isinstance(spans, str | Mapping):
@@ -63,7 +66,9 @@ def gold_spans(spans: object, length: int, shift: int, where: str, marked_only: 
         if not span.get("secret", not marked_only):
             continue
         start, end = span.get("start"), span.get("end", span.get("exclusive_end"))
-        if type(start) is not int or type(end) is not int or not 0 <= start <= end <= length:
+        if isinstance(said := span.get("text"), str) and type(start) is int and type(end) is int:
+            start, end = _held_to(said, start, end, text, f"span {number} of {where}")
+        if type(start) is not int or type(end) is not int or not 0 <= start <= end <= len(text):
             raise BadRecord(
                 f"span {number} of {where} lies outside its text (offsets count code points, end exclusive)"
             )
@@ -71,6 +76,19 @@ def gold_spans(spans: object, length: int, shift: int, where: str, marked_only: 
             continue
         label = span.get("slot", span.get("label"))
         yield Span(shift + start, shift + end, label if isinstance(label, str) else "", 1.0, "gold")
+
+
+def _held_to(said: str, start: int, end: int, text: str, where: str) -> tuple[int, int]:
+    """Offsets in code points at which the text is what the span says. Raises BadRecord."""
+    if 0 <= start <= end <= len(text) and text[start:end] == said:
+        return start, end
+    units = text.encode("utf-16-le", "surrogatepass")
+    if 0 <= start <= end <= len(units) // 2 and units[2 * start : 2 * end] == said.encode("utf-16-le", "surrogatepass"):
+        start = len(units[: 2 * start].decode("utf-16-le", "surrogatepass"))
+        return start, start + len(said)
+    raise BadRecord(
+        f"{where} says another text than stands at its offsets (in code points, or UTF-16 units); annotate this text again"
+    )
 
 
 def kind(value: object) -> str:

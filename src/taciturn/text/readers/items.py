@@ -57,3 +57,11 @@ class MissingField(BadRecord):
     def __init__(self, field: str, names: Iterable[str]) -> None:
         super().__init__(f"field '{field}' is missing")
         self.field, self.names = field, frozenset(names)
+
+
+class LeftOut(BadRecord):
+    """This record is no part of the corpus, and is counted. what: the kind of thing it is."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"left out: {what}")
+        self.what = what

@@ -60,7 +60,7 @@ def mail(data: bytes, options: ReadOptions) -> Mail:
     body = "".join(texts if len(texts) < 2 else (_closed(text) for text in texts))
     subject = headers.get("subject") or ""
     read.value = {"text": f"{subject}\n\n{body}" if subject.strip() else body, "body": body, "subject": subject}
-    asked = (options.text, options.user, options.id, options.label, options.text_pair, "from", "message-id")
+    asked = (*options.texts, options.user, options.id, options.label, options.text_pair, "from", "message-id")
     for name in asked:
         if name and name not in read.value and (content := headers.get(name)) is not None:
             read.value[name] = content

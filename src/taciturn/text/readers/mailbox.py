@@ -73,8 +73,8 @@ def mbox(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
             yield from _message(parts, size, number, where, name, options)
         elif before:
             raise DataError(
-                f"{name} is no mbox: line {before} is no 'From ' line with a date, nor is any after it; format='eml' reads one "
-                "message"
+                f"{name} is no mbox: line {before} is no 'From ' line with a date, nor is any after it; format='eml' reads "
+                "one message"
             )
 
 

@@ -63,7 +63,7 @@ def _sheet(rows: Iterator[list[str]], before: int, name: str, where: str, option
     first = next((row for row in rows if any(row)), None)
     if first is None:
         yield Blank(name, where)
-    elif options.text in first or options.turns in first:
+    elif any(field in first for field in (options.text, *options.texts)):
         for number, row in enumerate(rows, before + 1):
             place = f"{where}, row {number - before} below the header"
             if not any(row):

@@ -36,8 +36,9 @@ def delimited(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
             return
         except (BadRecord, csv.Error):
             raise DataError(f"the header line of {name} is not valid CSV in UTF-8") from None
-        if header.count(options.text) > 1:
-            raise DataError(f"{name} has more than one column '{options.text}'; rename one")
+        for text in (options.text, *options.texts):
+            if header.count(text) > 1:
+                raise DataError(f"{name} has more than one column '{text}'; rename one")
         number = 0
         while True:
             number += 1
@@ -171,10 +172,10 @@ def wanted_columns(names: Iterable[str], options: ReadOptions) -> list[str] | No
         return field if field in present else field.split(".")[0]
 
     _, chat = options.chat_fields
-    if not present & {column(field) for field in chat or (options.text, options.turns)}:
+    if not present & {column(field) for field in chat or (options.text, *options.texts, options.turns)}:
         return None
     others = (options.user, options.id, options.spans, options.text_pair, options.label)
-    fields = (options.text, options.turns, "dialogue_id", *chat, *others)
+    fields = (options.text, *options.texts, options.turns, "dialogue_id", *chat, *others)
     return sorted(present & {column(field) for field in fields if field})
 
 
