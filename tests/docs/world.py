@@ -12,6 +12,7 @@ from email.message import EmailMessage
 from itertools import pairwise
 from pathlib import Path
 
+import documents
 from taciturn.cli.main import run
 from taciturn.data.customersim import simulate
 
@@ -60,6 +61,14 @@ def others(folder: Path, texts: list[str]) -> None:
     (folder / "places.txt").write_text("Ely\nThe Copper Kettle\n", "utf-8")
     notes = "case,note\n" + "".join(f'{i},"{" ".join(text.split())}"\n' for i, text in enumerate(texts))
     (folder / "dump.csv.zst").write_bytes(zstandard.compress(notes.replace('""', "").encode()))
+    (folder / "archive" / "2024").mkdir(parents=True)
+    (folder / "archive" / "2024" / "letter.txt").write_text(texts[0], "utf-8")
+    (folder / "archive" / "scan.png").write_bytes(b"\x89PNG")
+    (folder / "contract.docx").write_bytes(documents.word(texts[1]))
+    with zipfile.ZipFile(folder / "letters.zip", "w") as archive:
+        archive.writestr("a/letter.txt", texts[2])
+    old = "".join(f'{i},café,"{" ".join(text.split())}"\n' for i, text in enumerate(texts)).replace('""', "")
+    (folder / "old.csv").write_text(f"case,subject,note\n{old}", "cp1252", "replace")
     day = [{"type": "message", "user": "U1", "text": text, "ts": f"17000{i:05d}.0001"} for i, text in enumerate(texts)]
     with zipfile.ZipFile(folder / "export.zip", "w") as archive:
         archive.writestr("users.json", json.dumps([{"id": "U1", "name": "ana", "profile": {"real_name": "Ana"}}]))
