@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import tomllib
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -76,6 +77,26 @@ def test_fields_of_mail_are_found(tmp_path: Path) -> None:
     settings = suggest(found, ["mail.jsonl"], "work")
     assert settings.screen.policy == ("pii", "de")
     assert settings.read.text == "body"
+
+
+@pytest.mark.parametrize("column", ["customer_email", "agent", "requester_id"])
+def test_columns_that_most_likely_name_a_user(tmp_path: Path, column: str) -> None:
+    assert seen(tmp_path, [{"note": SAID["en"], column: f"u{i % 9}"} for i in range(40)]).user == column
+
+
+def test_a_folder_is_looked_at_file_by_file(tmp_path: Path) -> None:
+    folder = tmp_path / "in"
+    (folder / "sub").mkdir(parents=True)
+    (folder / "sub" / "a.jsonl").write_text(json.dumps({"text": SAID["fr"], "agent": "x"}) + "\n")
+    (folder / "b.txt").write_text(SAID["fr"])
+    (folder / ".c").write_text("no")
+    (folder / "d.png").write_text("no")
+    with zipfile.ZipFile(folder / "e.zip", "w") as archive:
+        archive.writestr("e.txt", SAID["fr"])
+        archive.writestr("f.doc", "no")
+    found = inspect(read(folder))
+    assert (dict(found.formats), found.text, found.documents) == ({"text": 2, "jsonl": 1}, "text", 3)
+    assert [name for name, _ in found.unreadable] == ["d.png", "e.zip/f.doc"]
 
 
 def test_a_field_that_is_different_in_each_row_is_no_user_and_a_long_one_no_label(tmp_path: Path) -> None:

@@ -129,6 +129,16 @@ def test_whatever_is_in_a_zip_nothing_leads_out_of_it(contents: list[bytes], par
         assert not texts or not (".." in parts or name.startswith("/"))
 
 
+@pytest.mark.parametrize("kind", ["zip", "tar.gz"])
+def test_a_name_that_leads_out_is_named(tmp_path: Path, kind: str) -> None:
+    outside = {"../up.txt": b"no", "/etc/root.txt": b"no", "a/../../up.txt": b"no", "./in.txt": b"yes"}
+    (tmp_path / f"a.{kind}").write_bytes(packed(kind, outside))
+    items = list(read(tmp_path / f"a.{kind}").items())
+    assert [item.id for item in items if isinstance(item, Document)] == [f"a.{kind}/in.txt:1"]
+    reasons = [item.reason for item in items if isinstance(item, Quarantined)]
+    assert reasons == ["its name leads out of the archive; pack it again"] * 3
+
+
 def test_bombs_and_locks_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(archives, "_ENOUGH", 1 << 20)
     monkeypatch.setattr(archives, "MOST", 1 << 20)

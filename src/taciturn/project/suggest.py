@@ -92,6 +92,8 @@ def suggested_comments(look: Look, settings: Settings) -> Mapping[str, Sequence[
         read.append(f"Fields with text: {', '.join(look.texts[:6])}.")
     if look.users is not None:
         read.append(f"{look.users:,} users; one with many records: user_dp promises something about the whole of them.")
+    if look.user is None and (look.turns or {"whatsapp", "slack"} & set(look.formats)):
+        read.append('user = "speaker" (or as the turns have it) makes each turn a document of who said it.')
     read += [f"Not readable: {name}" for name, _ in look.unreadable[:3]]
     return {
         "read": read,

@@ -36,13 +36,13 @@ def members(source: Source) -> Iterator[Source | tuple[str, str]]:
     walk = _zip if source.name.lower().endswith(".zip") else _tar
     with _opening(source.name):
         for member, kind, size, load in walk(source):
-            name = f"{source.name}/{shown(member)}"
-            parts = PurePosixPath(member).parts
+            parts = PurePosixPath(member).parts  # "./a" is "a"
+            name = f"{source.name}/{shown('/'.join(parts))}"
             within = source.folder or source.name
-            if kind or any(hidden(part) for part in parts):
-                yield Source(Held(name, b""), name, folder=within, left_out=kind or "hidden file")
-            elif ".." in parts or member.startswith(("/", "\\")):
+            if ".." in parts or member.startswith(("/", "\\")):
                 yield name, "its name leads out of the archive; pack it again"
+            elif kind or any(hidden(part) for part in parts):
+                yield Source(Held(name, b""), name, folder=within, left_out=kind or "hidden file")
             elif is_archive(member):
                 yield name, "an archive inside an archive; unpack the outer one and name the folder"
             elif size > MOST:
