@@ -107,7 +107,7 @@ def _texts(element: Any) -> Iterator[str]:
         yield "\n"
     elif tag in ("br", "cr"):
         yield "\n"
-    elif tag == "tab" and not element.getparent().tag.endswith("}tabs"):
+    elif tag == "tab":
         yield "\t"
     elif tag == "noBreakHyphen":
         yield "-"
@@ -117,7 +117,7 @@ def _texts(element: Any) -> Iterator[str]:
         yield _joined(element).removesuffix("\t") + "\n"
     elif tag == "txbxContent":
         yield "\n" + _joined(element)
-    elif tag not in ("delText", "instrText", "Fallback", "pPr", "rPr"):
+    elif tag not in ("Fallback", "pPr"):  # the same again for old readers; tab stops
         for child in element:
             yield from _texts(child)
         if tag == "p":
