@@ -1,7 +1,7 @@
 """Word and PowerPoint files (.docx, .pptx) into their text: a zip of XML parts (ECMA-376), each walked from end to end.
 
-python-docx and python-pptx are made to write such files: what their paragraphs and shapes give lacks text boxes, insertions,
-footnotes, and runs of one blank. lxml refuses what expands without bound; entities are not resolved.
+python-docx and python-pptx are made to write such files: what their paragraphs and shapes give lacks text boxes, insertions
+and footnotes. lxml refuses what expands without bound; entities are not resolved.
 """
 
 from __future__ import annotations
