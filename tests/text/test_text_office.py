@@ -48,11 +48,17 @@ def test_word_in_places_that_its_library_does_not_read(tmp_path: Path) -> None:
     word.append(parse_xml(
         f"<w:r {ns}><w:pict><w:txbxContent><w:p><w:r><w:t>boxed</w:t></w:r></w:p></w:txbxContent></w:pict></w:r>"
     ))  # fmt: skip
+    paragraph.paragraph_format.tab_stops.add_tab_stop(914400)
+    for kind in ("Choice", "Fallback"):
+        other = parse_xml(f"<w:r {ns}><w:t>twice</w:t></w:r>")
+        holder = other.makeelement(f"{{http://schemas.openxmlformats.org/markup-compatibility/2006}}{kind}")
+        holder.append(other)
+        word.append(holder)
     made.add_picture(io.BytesIO(_png()))
     buffer = io.BytesIO()
     made.save(buffer)
     items = one(tmp_path, "a.docx", buffer.getvalue())
-    assert text(items) == "a inserted\nboxed"
+    assert text(items) == "a inserted\nboxed\ntwice"
     assert [item.what for item in items if isinstance(item, Blank)] == ["image"]
     assert "inserted" not in paragraph.text, "python-docx has learned to read insertions: use it"
 

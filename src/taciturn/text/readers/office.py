@@ -1,7 +1,7 @@
 """Word and PowerPoint files (.docx, .pptx) into their text: a zip of XML parts (ECMA-376), each walked from end to end.
 
-python-docx and python-pptx are made to write such files: what their paragraphs and shapes give lacks text boxes, insertions,
-footnotes, and runs of one blank. lxml refuses what expands without bound; entities are not resolved.
+python-docx and python-pptx are made to write such files: what their paragraphs and shapes give lacks text boxes, insertions
+and footnotes. lxml refuses what expands without bound; entities are not resolved.
 """
 
 from __future__ import annotations
@@ -107,7 +107,7 @@ def _texts(element: Any) -> Iterator[str]:
         yield "\n"
     elif tag in ("br", "cr"):
         yield "\n"
-    elif tag == "tab" and not element.getparent().tag.endswith("}tabs"):
+    elif tag == "tab":
         yield "\t"
     elif tag == "noBreakHyphen":
         yield "-"
@@ -117,7 +117,7 @@ def _texts(element: Any) -> Iterator[str]:
         yield _joined(element).removesuffix("\t") + "\n"
     elif tag == "txbxContent":
         yield "\n" + _joined(element)
-    elif tag not in ("delText", "instrText", "Fallback", "pPr", "rPr"):
+    elif tag not in ("Fallback", "pPr"):  # the same again for old readers; tab stops
         for child in element:
             yield from _texts(child)
         if tag == "p":
