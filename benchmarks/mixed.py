@@ -17,6 +17,7 @@ import json
 from collections.abc import Iterator
 from itertools import chain, zip_longest
 from pathlib import Path
+from typing import Any
 
 from taciturn.screening import policy
 
@@ -54,7 +55,7 @@ def articles(path: Path) -> Iterator[str]:
         yield from lines
 
 
-def _json(path: Path) -> Iterator[dict[str, object]]:
+def _json(path: Path) -> Iterator[dict[str, Any]]:
     with gzip.open(path, "rt", encoding="utf-8") as lines:
         yield from map(json.loads, lines)
 
