@@ -4,9 +4,9 @@ What is found is what ``BatchAnalyzerEngine`` finds in the folded text (view.py)
 to a window. Differences on purpose: organisations count, which Presidio's settings leave out for their false positives;
 Presidio fetches the public-suffix list to check e-mail domains, here the list that comes with tldextract is used; Presidio
 logs matched text (at the level ERROR for an IBAN), here nothing; Presidio goes on without the matches of a pattern that
-timed out, here the record has the status "timeout"; a piece of a number stands for all of it (number_runs.py). Of another language than English every recognizer is used that Presidio
-has for it, those too that are off by default; where no spaCy pipeline of it is installed, entities that patterns find can
-still be asked for by name.
+timed out, here the record has the status "timeout"; a piece of a number stands for all of it (number_runs.py). Of
+another language than English every recognizer is used that Presidio has for it, those too that are off by default; where no
+spaCy pipeline of it is installed, entities that patterns find can still be asked for by name.
 """
 
 from __future__ import annotations
