@@ -204,7 +204,7 @@ def test_runs_never_reach_over_a_mask_or_a_clock() -> None:
 )
 def test_a_long_row_takes_linear_time(unit: str) -> None:
     def read(text: str) -> object:
-        runs.cache_clear()
+        number_runs._long.cache_clear()
         number_runs._starts.cache_clear()
         return [grown(text, at, at + 1) for at in range(0, len(text), 97)]
 
