@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import codecs
 import html
 import re
 from collections.abc import Callable, Sequence
@@ -38,7 +37,7 @@ _TOKENS = {
     "broken": r"(?:=|(?<=[^\W_])-)\r?\n(?=\S)",
     "tag": r"<(?:!--[^<>\x1e\x1f]{0,200}--|[/!?]?[A-Za-z][^<>\x1e\x1f]{0,200})>",
     "colour": r"\x1b(?:\[[0-?]{0,32}[ -/]{0,4}[@-~]|\][^\x07\x1b]{0,200}(?:\x07|\x1b\\))",
-    "base64": r"[A-Za-z0-9+/_-]{16,}(?:(?<=[A-Za-z0-9+/_-]{60})\r?\n[A-Za-z0-9+/_-]+)*={0,2}",
+    "base64": r"[A-Za-z0-9+/]{16,}(?:(?<=[A-Za-z0-9+/]{60})\r?\n[A-Za-z0-9+/]+)*={0,2}",
 }
 _TOKEN = re.compile("|".join(f"(?P<{name}>{pattern})" for name, pattern in _TOKENS.items()))
 
@@ -50,7 +49,7 @@ CODED = "|".join(
         r"\\[uxnrt/\"']",
         r"<[/!?]?[A-Za-z-]",
         r"\x1b[\[\]]",
-        r"[A-Za-z0-9+/_-]{8}[A-Za-z0-9+/_-]{8,}",  # the filter counts to eight
+        r"[A-Za-z0-9+/]{8}[A-Za-z0-9+/]{8,}",  # the filter counts to eight
     )
 )
 """Matches in every text of ASCII that ``decode`` may change, whole or with words of it masked: no assertion, so that what is
@@ -95,7 +94,8 @@ def decode(text: str) -> Decoded:
     """``text`` with its encodings read, at most ``DEPTH`` times over; a ``<MASK>`` is left as it is.
 
     Nothing is dropped but tags, colours and line breaks inside a word; a tag that sets a block, a row or a cell becomes a
-    blank. Bytes are UTF-8, else Latin-1; base64 is read if what it holds is printable UTF-8.
+    blank. Bytes are UTF-8, else Latin-1; base64 is read if what it holds is printable UTF-8 (not that of URLs: a hyphenated
+    word could be some).
     """
     layers: list[Folded] = []
     for _ in range(DEPTH):
@@ -183,14 +183,10 @@ def _base64(token: str) -> str | None:
     """None for what is no text in base64: other bytes, a long word."""
     packed = re.sub(r"[\r\n=]", "", token)
     try:
-        text = codecs.decode(base64.b64decode(packed + "=" * (-len(packed) % 4), altchars=_altchars(packed)), "utf-8")
+        text = base64.b64decode(packed + "=" * (-len(packed) % 4)).decode()
     except (binascii.Error, ValueError):
         return None
     return text if all(c.isprintable() or c in "\t\r\n" for c in text) else None
-
-
-def _altchars(packed: str) -> bytes:
-    return b"-_" if "-" in packed or "_" in packed else b"+/"
 
 
 _READ: dict[str, Callable[[str], str | None]] = {
