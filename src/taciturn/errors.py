@@ -7,6 +7,7 @@
     │   └── MismatchError             3   a resumed run meets another corpus, plan or seed
     ├── GuaranteeError                4   a guarantee is not met, or a certificate does not verify
     ├── LostProcess                   1   another process of the run died or hangs; the last checkpoint resumes it
+    ├── Unreachable                   1   an object store does not give what it is asked for; the same command goes on
     ├── Elsewhere                     *   process 0 failed in what it does for all, and ends them with its own exit code
     └── Interrupted                 130   stopped by the user; a checkpoint was written
 
@@ -57,6 +58,10 @@ class GuaranteeError(TaciturnError):
 
 class LostProcess(TaciturnError):
     """Another process of the run died, hangs, or cannot be reached."""
+
+
+class Unreachable(TaciturnError):
+    """A store of files does not answer, or refuses; nothing is wrong with the input, and what is done stays."""
 
 
 class Elsewhere(TaciturnError):

@@ -24,6 +24,7 @@ EXTRAS = {
     "gliner": ("gliner",),
     "near": ("rbloom",),
     "ray": ("ray",),
+    "cloud": ("fsspec",),
     "docs": ("mkdocstrings", "zensical"),
 }
 """As in pyproject.toml (a test compares)."""
@@ -44,6 +45,7 @@ FOR = {
     "gliner": "policies gliner:…",
     "near": "screen --clean",
     "ray": "screen --engine ray",
+    "cloud": "files on s3://, gs://, …",
     "docs": "build the documentation",
 }
 CORE = (

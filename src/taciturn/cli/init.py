@@ -39,6 +39,7 @@ def init(
     from taciturn.project.write import render
     from taciturn.text.atomic import write_text
     from taciturn.text.readers import read
+    from taciturn.text.readers.remote import is_url
 
     if "-" in files or "/dev/stdin" in files:
         raise UsageError(
@@ -51,7 +52,8 @@ def init(
     base.mkdir(parents=True, exist_ok=True)
     seen = inspect(read(*files, format=format, encoding=encoding), format)
     paths = [
-        file if file.startswith("hf:") else os.path.relpath(Path(file).expanduser().absolute(), base) for file in files
+        file if file.startswith("hf:") or is_url(file) else os.path.relpath(Path(file).expanduser().absolute(), base)
+        for file in files
     ]
     settings = suggest(seen, paths, output.stem, mechanism, model, format, encoding)
     write_text(output, render(settings, output.name, suggested_comments(seen, settings)))

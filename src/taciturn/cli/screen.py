@@ -18,7 +18,7 @@ def screen(
         Parameter(
             help="files, folders, globs, - for standard input: txt, source, jsonl, json, csv, tsv, parquet, html, eml, "
             "mbox, vcf, msg, docx, xlsx, pptx, pdf, rtf, ipynb, xml, srt (also in .gz, .zst, .zip, .tar.gz), saved "
-            "datasets, hf:NAME#SPLIT; with --format: lines, whatsapp, slack"
+            "datasets, hf:NAME#SPLIT; with --format: lines, whatsapp, slack; s3://, gs:// and other URLs"
         ),
     ],
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="the screened folder to write")],

@@ -35,7 +35,7 @@ TABLES = {
 WORDS = {
     "folder": "where everything is written, beside this file",
     # read
-    "paths": "files or globs, relative to this file; or hf:NAME#SPLIT",
+    "paths": "files or globs, relative to this file; s3:// and other URLs; or hf:NAME#SPLIT",
     "read.format": "auto goes by the name's ending; lines, whatsapp and slack must be named",
     "read.text": "field that holds the text",
     "user": 'field that says whose it is | "user"',

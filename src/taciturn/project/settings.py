@@ -25,16 +25,19 @@ from taciturn.screening.policies.public_kinds import Kind
 from taciturn.screening.policies.registry import split
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers import Corpus, read
+from taciturn.text.readers.remote import is_url
 from taciturn.text.segment import Unit
 
 
 class Read(table_of(ReadOptions, paths=(tuple[str, ...], Field(min_length=1)))):  # type: ignore[misc]
-    """See :class:`taciturn.text.read_options.ReadOptions`. paths: files, globs, or ``hf:`` names."""
+    """See :class:`taciturn.text.read_options.ReadOptions`. paths: files, globs, URLs, or ``hf:`` names."""
 
     def corpus(self, base: Path) -> Corpus:
         """The files, by paths relative to ``base``."""
         options = self.model_dump(exclude={"paths"})
-        return read(*(path if path.startswith("hf:") else str(base / path) for path in self.paths), **options)
+        return read(
+            *(path if path.startswith("hf:") or is_url(path) else str(base / path) for path in self.paths), **options
+        )
 
 
 class Split(Strict):

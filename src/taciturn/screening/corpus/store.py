@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
@@ -92,9 +92,7 @@ class Store:
             raise DataError(f"'{out.name}' exists and is not a screened corpus; choose another folder")
         if (out / MANIFEST).is_file() and Manifest.read(out / MANIFEST).key != self.key:
             raise MismatchError(f"'{out.name}' holds another screened corpus; remove it or choose another folder")
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for kind in ("records", "duplicates", "work", *(["originals"] if self.originals else [])):
-            (self.folder / kind).mkdir(mode=0o700, exist_ok=True)
+        make_folders(self.folder, self.originals)
         self._lock = (self.folder / "work" / "lock").open("ab")
         busy = DataError(f"another process is screening into '{out.name}'; wait, or choose another folder")
         try:
@@ -192,6 +190,37 @@ def recall(folder: Path, number: int) -> Finished | None:
             return None
         return Finished(Done.from_json(data["done"]), shards)
     except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def make_folders(folder: Path, originals: bool) -> None:
+    """What ``screen_piece`` writes into."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    for kind in ("records", "duplicates", "work", *(["originals"] if originals else [])):
+        (folder / kind).mkdir(mode=0o700, exist_ok=True)
+
+
+def taken_out(folder: Path, number: int) -> list[tuple[str, bytes]]:
+    """The files of a finished piece by their names in the folder; the last says that all of them are there."""
+    note = _note(folder, number)
+    others = sorted(path for path in folder.glob(f"*/{note.stem}.*") if path != note)
+    return [(path.relative_to(folder).as_posix(), path.read_bytes()) for path in (*others, note)]
+
+
+def put_in(folder: Path, files: Iterable[tuple[str, bytes]]) -> None:
+    """Write what ``taken_out`` gave, in its order."""
+    for name, data in files:
+        path = folder / f"{name}.tmp"
+        handle = create(path)
+        handle.write(data)
+        close_durably(handle, path)
+
+
+def mark(folder: Path) -> bytes | None:
+    """What only the folder of this screening has in it; None if there is no such folder here."""
+    try:
+        return (folder / "work" / "started").read_bytes()
+    except OSError:
         return None
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from taciturn.errors import LostProcess
 from taciturn.screening.corpus.piece import Job
@@ -44,21 +44,6 @@ def pooled(
             return
 
 
-def hand_over(work: object, folder: Path, dump: Callable[[object, BinaryIO], None] = pickle.dump) -> Path:
-    """Leave what workers need where they find it. What a process is started with goes through a pipe, and writing much to
-    the pipe of one that dies at once never ends."""
-    path = folder / "work" / "job"
-    with create(path) as handle:
-        dump(work, handle)
-    return path
-
-
-def handed_over(path: Path) -> Any:
-    """What ``hand_over`` left."""
-    with path.open("rb") as handle:
-        return pickle.load(handle)
-
-
 def lost_process(piece: Piece) -> LostProcess:
     where = f"part {piece.number}" if piece.stretch is None else f"part {piece.number} (from {piece.stretch.start})"
     return LostProcess(
@@ -71,7 +56,10 @@ def _pool(
     job: Job, pieces: Sequence[Piece], folder: Path, originals: bool, workers: int, progress: Progress
 ) -> Iterator[Finished]:
     """Pieces as they are finished. Workers are spawned: a fork of a process with threads may hang."""
-    path = hand_over(job, folder)
+    path = folder / "work" / "job"
+    # What a process is started with goes through a pipe, and writing much to the pipe of one that dies at once never ends.
+    with create(path) as handle:
+        pickle.dump(job, handle)
     context = multiprocessing.get_context("spawn")
     counters = context.Array("q", 2)
     told = [0, 0]
@@ -100,7 +88,8 @@ def _begin(path: Path, folder: Path, originals: bool, counters: Any) -> None:
     if parent is not None:
         threading.Thread(target=_follow, args=(parent,), daemon=True).start()
 
-    job: Job = handed_over(path)
+    with path.open("rb") as handle:
+        job: Job = pickle.load(handle)
 
     def progress(records: int, characters: int) -> None:
         with counters:

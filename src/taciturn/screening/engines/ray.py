@@ -1,40 +1,63 @@
-"""The same pieces on Ray Data, on one machine or a cluster whose nodes share the input and output folders."""
+"""The same pieces on Ray Data, on one machine or a cluster.
+
+A node that sees the output folder writes into it. Another one screens into a folder of its own, and the files of each piece
+come back through Ray: nodes need to share nothing but the input, by path or by URL.
+"""
 
 from __future__ import annotations
 
 import logging
 import os
+import pickle
 import sys
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
+
 from taciturn.errors import LostProcess, MissingExtra, TaciturnError
 from taciturn.screening.corpus.piece import Job
-from taciturn.screening.corpus.store import Finished, recall, screen_piece
-from taciturn.screening.engines.local import Progress, hand_over, handed_over
+from taciturn.screening.corpus.store import Finished, make_folders, mark, put_in, recall, screen_piece, taken_out
+from taciturn.screening.engines.local import Progress
 from taciturn.text.readers.pieces import Piece
 
 
 class Screener:
-    """An actor of Ray Data: policies are loaded once, and each batch is the number of one piece."""
+    """An actor of Ray Data: policies are loaded once, and each batch is the number of one piece.
 
-    def __init__(self, path: Path, folder: Path, originals: bool) -> None:
-        self._path, self._folder, self._originals = path, folder, originals
+    work: the job and its pieces, pickled, in Ray's store. here: the mark of the output folder (``store.mark``).
+    """
+
+    def __init__(self, work: Any, folder: Path, here: bytes | None, originals: bool) -> None:
+        self._reference, self._folder, self._here, self._originals = work, folder, here, originals
 
     @cached_property
     def _work(self) -> tuple[Job, dict[int, Piece]]:
         # Not in __init__: an actor that fails there is started again for ever.
-        job, pieces = handed_over(self._path)
+        import ray
+
+        job, pieces = pickle.loads(ray.get(self._reference))
         return job, {piece.number: piece for piece in pieces}
 
-    def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
+    def __call__(self, batch: pa.Table) -> pa.Table:
         job, pieces = self._work
-        for number in batch["piece"]:
-            screen_piece(job, pieces[int(number)], self._folder, self._originals)
-        return batch
+        [number] = batch["piece"].to_pylist()
+        files: list[tuple[str, bytes]] = []
+        if mark(self._folder) == self._here:
+            screen_piece(job, pieces[number], self._folder, self._originals)
+        else:
+            with tempfile.TemporaryDirectory() as scratch:  # of mode 0700
+                make_folders(Path(scratch), self._originals)
+                screen_piece(job, pieces[number], Path(scratch), self._originals)
+                files = taken_out(Path(scratch), number)
+        return pa.table([[number], [[name for name, _ in files]], [[data for _, data in files]]], schema=_COMES_BACK)
+
+
+_COMES_BACK = pa.schema({"piece": pa.int64(), "names": pa.list_(pa.string()), "files": pa.list_(pa.large_binary())})
 
 
 def distributed(
@@ -49,25 +72,27 @@ def distributed(
     except ImportError:
         raise MissingExtra("ray", "ray") from None
 
-    path = hand_over((job, pieces), folder, ray.cloudpickle.dump)  # detectors of a script go by value
     with _running(ray, workers):
+        work = ray.put(ray.cloudpickle.dumps((job, pieces)))  # detectors of a script go by value
         numbers = ray.data.from_items([{"piece": p.number} for p in pieces], override_num_blocks=len(pieces))
         screened = numbers.map_batches(
             Screener,
-            fn_constructor_args=(path, folder, originals),
+            fn_constructor_args=(work, folder, mark(folder), originals),
             batch_size=1,
+            batch_format="pyarrow",
             # One piece at a time each: what waits in the queue of a busy actor an idle one cannot take.
             compute=ray.data.ActorPoolStrategy(size=min(workers, len(pieces)), max_tasks_in_flight_per_actor=1),
         )
         ready: set[int] = set()
         rest = list(pieces)
         for row in screened.iter_rows():
+            put_in(folder, zip(row["names"], row["files"], strict=True))
             ready.add(int(row["piece"]))
             while rest and rest[0].number in ready:
                 piece = rest.pop(0)
                 finished = recall(folder, piece.number)
                 if finished is None:
-                    raise LostProcess("a piece that Ray finished is not in the output folder: do all nodes share it?")
+                    raise LostProcess("a piece that Ray finished is not in the output folder, or not as it was written")
                 progress(finished.done.rows, piece.size)
                 yield finished
 

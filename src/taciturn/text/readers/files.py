@@ -38,7 +38,7 @@ class Line(NamedTuple):
 def packed(path: File) -> Literal["gzip", "zstd"] | None:
     """How the file is compressed, by its first bytes or its name."""
     try:
-        with path.open("rb") as plain:
+        with path.open("rb", buffering=0) as plain:
             magic = plain.read(len(zst.MAGIC))
     except OSError as error:
         raise DataError(f"cannot read {path.name}: {error.strerror or type(error).__name__}") from None
@@ -93,7 +93,7 @@ def plain_name(name: str) -> str:
 def recoded(path: File, encoding: str | None) -> bool:
     """Whether ``opened`` gives other bytes than lie in the (uncompressed) file. Raises DataError."""
     try:
-        with path.open("rb") as plain:
+        with path.open("rb", buffering=0) as plain:
             return encoding is not None or plain.read(2) in UTF16_BOMS
     except OSError as error:
         raise DataError(f"cannot read {path.name}: {error.strerror or type(error).__name__}") from None

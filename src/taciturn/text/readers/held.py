@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from taciturn.errors import DataError, UsageError
+from taciturn.text.readers.remote import Remote
 
 MOST = 1 << 28
 """Bytes of a pipe or of an archive's member that are held."""
@@ -29,14 +30,18 @@ class Held:
     def suffix(self) -> str:
         return Path(self.name).suffix
 
-    def open(self, mode: str = "rb") -> io.BytesIO:  # noqa: ARG002  # the signature of Path
+    def open(self, mode: str = "rb", buffering: int = -1) -> io.BytesIO:  # noqa: ARG002  # the signature of Path
         return io.BytesIO(self.data)
+
+    @property
+    def size(self) -> int:
+        return len(self.data)
 
     def is_dir(self) -> bool:
         return False
 
 
-File = Path | Held
+File = Path | Held | Remote
 
 
 def is_stream(path: Path) -> bool:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import NamedTuple
 
 from taciturn.errors import DataError
 from taciturn.text.readers.files import CHUNK, digest, packed, recoded
+from taciturn.text.readers.held import File
 
 _FILES = 1 << 10
 LEAST, MOST, MANY = 1 << 22, 1 << 24, 64
@@ -40,7 +40,7 @@ class Piece:
     files: int = 1
 
 
-def line_stretches(path: Path, name: str, size: int, encoding: str | None = None) -> tuple[list[Stretch], str]:
+def line_stretches(path: File, name: str, size: int, encoding: str | None = None) -> tuple[list[Stretch], str]:
     """Stretches of about ``size`` bytes that end at line ends, and the file's SHA-256, in one pass.
 
     A packed file gives no stretch, nor does one that is recoded while it is read.
@@ -66,7 +66,7 @@ def line_stretches(path: Path, name: str, size: int, encoding: str | None = None
     return [c._replace(end=end) for c, end in zip(cuts, ends, strict=True) if end > c.start], sha.hexdigest()
 
 
-def grouped(path: Path, name: str, size: int) -> list[Stretch]:
+def grouped(path: File, name: str, size: int) -> list[Stretch]:
     """Stretches of row groups, each of at least ``size`` bytes (uncompressed) but the last; none for a packed file."""
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -76,7 +76,7 @@ def grouped(path: Path, name: str, size: int) -> list[Stretch]:
     stretches: list[Stretch] = []
     start = rows = first = held = 0
     try:
-        with path.open("rb") as handle:
+        with path.open("rb", buffering=0) as handle:
             metadata = pq.ParquetFile(handle).metadata
             for group in range(metadata.num_row_groups):
                 about = metadata.row_group(group)

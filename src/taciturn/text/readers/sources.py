@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 
 from taciturn.errors import DataError
 from taciturn.text.read_options import ReadOptions
@@ -16,6 +16,7 @@ from taciturn.text.readers import hub
 from taciturn.text.readers.detect import is_dataset
 from taciturn.text.readers.files import digest, plain_name
 from taciturn.text.readers.held import STDIN, File, Held, is_stream, standard_input, stream
+from taciturn.text.readers.remote import Remote, is_url, named
 
 WHOLE = "whole file"
 _LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini"})
@@ -40,10 +41,10 @@ class Source:
     def size(self) -> int:
         """Bytes. Raises DataError."""
         path = self.path
-        if isinstance(path, Held):
-            return len(path.data)
         if self.left_out:
             return 0
+        if not isinstance(path, Path):
+            return path.size
         try:
             if path.is_dir():
                 return sum(p.stat().st_size for p in path.rglob("*") if p.is_file())
@@ -60,13 +61,13 @@ class Source:
             return {}
         if isinstance(path, Held):
             return {self.name: hashlib.sha256(path.data).hexdigest()}
-        if hub.named(path):
+        if isinstance(path, Path) and hub.named(path):
             return {self.name: hub.identity(path)}
-        if path.is_dir():
+        if isinstance(path, Path) and path.is_dir():
             inside = sorted(p for p in path.rglob("*") if p.is_file() and not p.name.startswith("cache-"))
             return {f"{self.name}/{p.relative_to(path).as_posix()}": digest(p) for p in inside}
         try:
-            if self.folder is not None and is_stream(path):
+            if self.folder is not None and isinstance(path, Path) and is_stream(path):
                 raise DataError("a pipe")
             return {self.name: digest(path)}
         except DataError as error:
@@ -83,9 +84,14 @@ def sources(paths: Sequence[str | os.PathLike[str]], options: ReadOptions) -> tu
     found = [each for path in paths for each in _expand(os.path.expanduser(os.fspath(path)), options)]
     once: dict[object, Source] = {}
     for each in found:
-        key = (each.path.resolve(), each.left_out) if isinstance(each.path, Path) else id(each)
-        once.setdefault(key, each)
+        place = _place(each.path)
+        once.setdefault(id(each) if place is None else (place, each.left_out), each)
     return _named(list(once.values()))
+
+
+def _place(path: File) -> PurePath | None:
+    """Where a file lies, which no other file does; None for what lies nowhere."""
+    return path.resolve() if isinstance(path, Path) else path.place if isinstance(path, Remote) else None
 
 
 def _named(found: Sequence[Source]) -> tuple[Source, ...]:
@@ -120,11 +126,12 @@ def _counted(stems: Sequence[str]) -> dict[str, int]:
 
 def _below(found: Sequence[Source]) -> list[str]:
     """Paths below the folder that all files share; a number for pipes, which lie nowhere."""
-    resolved = [each.path.resolve() for each in found if isinstance(each.path, Path)]
-    root = os.path.commonpath([path.parent for path in resolved]) if resolved else ""
+    places = [_place(each.path) for each in found]
+    folders = [place.parent for place in places if place]
+    root = os.path.commonpath(folders) if folders else ""
     return [
-        shown(each.path.resolve().relative_to(root)) if isinstance(each.path, Path) else f"{each.name}-{number}"
-        for number, each in enumerate(found, 1)
+        shown(place.relative_to(root)) if place else f"{each.name}-{number}"
+        for number, (each, place) in enumerate(zip(found, places, strict=True), 1)
     ]
 
 
@@ -132,6 +139,11 @@ def _expand(pattern: str, options: ReadOptions) -> Iterator[Source]:
     if pattern in STDIN:
         held = standard_input()
         yield Source(held, held.name)
+        return
+    pattern = pattern.removeprefix("file://")
+    if is_url(pattern):
+        for each in named(pattern):
+            yield from _at(each, options)
         return
     path = Path(pattern)
     if hub.named(pattern) or not glob.has_magic(pattern) or path.exists():
@@ -147,38 +159,50 @@ def _expand(pattern: str, options: ReadOptions) -> Iterator[Source]:
         yield from _at(match, options)
 
 
-def _at(path: Path, options: ReadOptions) -> Iterator[Source]:
-    if path.is_dir() and not hub.named(path) and options.format not in ("slack", "datasets") and not is_dataset(path):
-        inside = list(_walked(path, "", path.resolve().name, options))
+def _at(path: Path | Remote, options: ReadOptions) -> Iterator[Source]:
+    if isinstance(path, Remote):
+        whole = not path.is_dir()
+        if not whole and options.format in ("slack", "datasets"):
+            raise DataError(f"a folder on a store is not read as {options.format}: download {path.name} and name that")
+    else:
+        whole = hub.named(path) or not path.is_dir() or options.format in ("slack", "datasets") or is_dataset(path)
+    if not whole:
+        inside = list(_walked(path, "", path.name if isinstance(path, Remote) else path.resolve().name, options))
         if not inside:
-            raise DataError(f"{path} is an empty folder")
+            raise DataError(f"{path.name} is an empty folder")
         yield from inside
-    elif not hub.named(path) and is_stream(path):
+    elif isinstance(path, Path) and not hub.named(path) and is_stream(path):
         held = stream(path)
         yield Source(held, held.name)
     else:
-        yield Source(path, shown(path.name or path.resolve().name or path))
+        yield Source(path, shown(path.name or (path.resolve().name if isinstance(path, Path) else "") or path))
 
 
-def _walked(folder: Path, before: str, within: str, options: ReadOptions) -> Iterator[Source]:
+def _walked(folder: Path | Remote, before: str, within: str, options: ReadOptions) -> Iterator[Source]:
     """Everything below a folder, sorted by name at each level; links to folders are not followed, so that it ends."""
     try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        entries = _entries(folder)
     except OSError:
         yield Source(folder, shown(before) or within, folder=within)  # opened, it says why it cannot be read
         return
-    for entry in entries:
-        path, name = folder / entry.name, f"{before}{entry.name}"
-        linked = entry.is_symlink() and entry.is_dir()
-        if hidden(entry.name):
-            kind = "hidden folder" if entry.is_dir() else "hidden file"
-            yield Source(path, shown(name), folder=within, left_out=kind)
-        elif linked:
+    for path, is_folder, linked in entries:
+        name = f"{before}{path.name}"
+        if hidden(path.name):
+            yield Source(path, shown(name), folder=within, left_out="hidden folder" if is_folder else "hidden file")
+        elif is_folder and linked:
             yield Source(path, shown(name), folder=within, left_out="link to a folder")
-        elif entry.is_dir() and not (options.format == "auto" and is_dataset(path)):
+        elif is_folder and not (options.format == "auto" and isinstance(path, Path) and is_dataset(path)):
             yield from _walked(path, f"{name}/", within, options)
         else:
             yield Source(path, shown(name), folder=within)
+
+
+def _entries(folder: Path | Remote) -> list[tuple[Path | Remote, bool, bool]]:
+    """What lies in a folder by name, whether it is one, whether it is a link. Raises OSError, Unreachable."""
+    if isinstance(folder, Remote):
+        return [(each, each.is_dir(), False) for each in folder.entries()]
+    found = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    return [(folder / entry.name, entry.is_dir(), entry.is_symlink()) for entry in found]
 
 
 def hidden(name: str) -> bool:
@@ -199,7 +223,7 @@ def shown(name: object) -> str:
 def readable(source: Source) -> None:
     """Raises DataError for what lies in a folder and is neither a file nor a data set: opening it could wait for ever."""
     path = source.path
-    if source.folder is None or source.left_out or isinstance(path, Held):
+    if source.folder is None or source.left_out or not isinstance(path, Path):
         return
     try:
         mode = path.stat().st_mode

@@ -13,6 +13,7 @@ from taciturn.text.readers.formats import Item
 from taciturn.text.readers.held import File, Held
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
 from taciturn.text.readers.pieces import Stretch
+from taciturn.text.readers.remote import Remote
 
 BATCH = 256
 
@@ -132,7 +133,7 @@ def parquet(path: File, name: str, options: ReadOptions, stretch: Stretch | None
             with opened(path, name) as stream:
                 file = pq.ParquetFile(pa.BufferReader(stream.read()))
         else:
-            file = pq.ParquetFile(path, pre_buffer=False)
+            file = pq.ParquetFile(path.open("rb", buffering=0) if isinstance(path, Remote) else path, pre_buffer=False)
         wanted = wanted_columns(file.schema_arrow.names, options)
         number = stretch.first if stretch else 0
         groups = list(range(stretch.start, stretch.end)) if stretch else None
