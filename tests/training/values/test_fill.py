@@ -31,7 +31,7 @@ from taciturn.training.schedules import Optimiser
 from taciturn.training.values.contexts import FOLLOWS, Contexts
 from taciturn.training.values.fill import Filler
 from taciturn.training.values.slots import TAILS
-from taciturn.training.values.table import Table
+from taciturn.training.values.table import FILLED, Table
 
 ALARM = 1e-7
 DAYS = ("Monday", "Tuesday", "Sunday")
@@ -91,6 +91,17 @@ def test_all_but_the_masks_is_still_there_and_values_of_the_table_stand_in_them(
     for text, new in zip(TEXTS, written(TEXTS, [0, 1, 2, 3], table(tails=(1.0, 1.0))), strict=True):
         pattern = re.escape(text).replace(re.escape(MASK), rf"({'|'.join(DAYS)})[.]?")
         assert re.fullmatch(pattern, new)
+
+
+def test_some_masks_of_every_context_are_filled_once_there_is_a_key() -> None:
+    """A model that has only seen a mask before some words expects nothing behind a name: the demo ended at 2.5, not 1.8."""
+    counts = np.array([[900.0, 0.0, 0.0, 5.0], [0.0, 0.0, 0.0, 5000.0]])
+    contexts = Contexts((("on", None), (None, None)))
+    ends = np.zeros((len(FOLLOWS), len(TAILS)))
+    made = Table(DAYS, (), contexts, np.array([900.0, 0.0, 0.0]), np.zeros(0), counts, ends, (0.1,) * 4)
+    assert made.drawn.filled[0] > 0.9
+    assert made.drawn.filled[1] == FILLED
+    assert table((), rest=5000.0).drawn.filled.tolist() == [0.0]
 
 
 def test_the_share_that_the_table_explains_is_filled() -> None:

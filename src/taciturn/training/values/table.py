@@ -20,6 +20,8 @@ CLEAR = 3.0
 """Standard deviations of noise below which a count in one context says nothing."""
 SPREAD = 60.0
 """Records that the counts of all contexts together are worth in each."""
+FILLED = 0.2
+"""Share of the masks of a context that are filled at least, once the table has a key."""
 Floats = NDArray[np.float64]
 
 
@@ -123,7 +125,8 @@ def _drawn(table: Table) -> Drawn:
     """Counts that stand out in a context, and beside them those of all contexts.
 
     What a table explains of all masks is what its keys count, beside what is counted for none; a context explains what
-    stands out there, and of the rest as much as makes that up.
+    stands out there, and of the rest as much as makes that up. At least the share ``FILLED`` of each context's masks is
+    filled: of words that it has only ever seen behind a mask a model expects nothing behind a name.
     """
     covered = dict.fromkeys(table.shapes, 0.0)
     for value, count in zip(table.values, table.value_counts, strict=True):
@@ -143,7 +146,7 @@ def _drawn(table: Table) -> Drawn:
     tails = np.where(table.tails > CLEAR * table.stds[3], table.tails, 0.0)
     tails[:, 0] += 1e-9  # none where no count is clear
     some = total > 1e-12
-    filled = explained + (1 - explained) * missing if some else np.zeros(len(rest))
+    filled = np.maximum(explained + (1 - explained) * missing, FILLED) if some else np.zeros(len(rest))
     return Drawn(_distribution(weights), _distribution(tails), filled, coverage if some else 0.0)
 
 
