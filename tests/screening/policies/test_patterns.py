@@ -167,6 +167,13 @@ CHECKED = [
     ("es-nie", "es.nie", st.from_regex(r"[XYZ][0-9]{7}[A-Z]", fullmatch=True)),
     ("in-aadhaar", "in_.aadhaar", st.from_regex(r"[2-9][0-9]{11}", fullmatch=True)),
     ("in-voter-id", "in_.epic", st.from_regex(r"[A-Z]{3}[0-9]{7}", fullmatch=True)),
+    ("pl-pesel", "pl.pesel", st.from_regex(r"[0-9]{2}0[1-9][01][1-9][0-9]{5}", fullmatch=True)),
+    ("pl-nip", "pl.nip", st.from_regex(r"[1-9][0-9]{9}", fullmatch=True)),
+    ("it-vat", "it.iva", st.from_regex(r"[0-9]{7}0[0-9]{3}", fullmatch=True)),
+    ("nl-bsn", "nl.bsn", st.from_regex(r"[1-9][0-9]{8}", fullmatch=True)),
+    ("pt-nif", "pt.nif", st.from_regex(r"[12][0-9]{8}", fullmatch=True)),
+    ("se-organisation", "se.orgnr", st.from_regex(r"5[0-9]{5}-[0-9]{4}", fullmatch=True)),
+    ("br-cpf", "br.cpf", st.from_regex(r"[0-9]{11}", fullmatch=True)),
 ]
 
 

@@ -94,7 +94,7 @@ def test_all_but_the_masks_is_still_there_and_values_of_the_table_stand_in_them(
 
 
 def test_some_masks_of_every_context_are_filled_once_there_is_a_key() -> None:
-    """A model that has only seen a mask before some words expects nothing behind a name: the demo ended at 2.5, not 1.8."""
+    """A model that has only seen a mask before some words expects nothing behind a name."""
     counts = np.array([[900.0, 0.0, 0.0, 5.0], [0.0, 0.0, 0.0, 5000.0]])
     contexts = Contexts((("on", None), (None, None)))
     ends = np.zeros((len(FOLLOWS), len(TAILS)))

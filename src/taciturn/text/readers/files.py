@@ -159,6 +159,19 @@ def decode(data: bytes, offset: int, options: ReadOptions) -> tuple[str, str | N
     )
 
 
+def whole(path: File, name: str, options: ReadOptions) -> tuple[bytes, int]:
+    """All bytes of a file that is one document, and where they begin, as ``decode`` wants it.
+
+    Raises DataError as ``opened`` does, BadRecord for more bytes than a record may have.
+    """
+    with opened(path, name, encoding=options.encoding) as stream:
+        offset = stream.tell()
+        data = stream.read(options.max_record_bytes + 1)
+    if len(data) > options.max_record_bytes:
+        raise too_long(options.max_record_bytes)
+    return data, offset
+
+
 def too_long(limit: int) -> BadRecord:
     return BadRecord(f"longer than max_record_bytes = {limit}; nothing is cut: raise the limit or split it yourself")
 

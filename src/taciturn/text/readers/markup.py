@@ -8,7 +8,7 @@ from html import unescape
 
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.charsets import codec_of, decoded
-from taciturn.text.readers.files import decode, opened, too_long
+from taciturn.text.readers.files import decode, whole
 from taciturn.text.readers.formats import Item
 from taciturn.text.readers.held import File
 from taciturn.text.readers.items import BadRecord, Quarantined, Row
@@ -30,12 +30,8 @@ _META_WITHIN = 1024  # bytes, as the HTML standard has it
 
 def html(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """A page is one document: its text in a charset that a <meta> declares, else UTF-8."""
-    with opened(path, name, encoding=options.encoding) as stream:
-        offset = stream.tell()
-        data = stream.read(options.max_record_bytes + 1)
     try:
-        if len(data) > options.max_record_bytes:
-            raise too_long(options.max_record_bytes)
+        data, offset = whole(path, name, options)
         if options.encoding is None and (charset := declared(data)):
             source, private = decoded(data, charset, "the page", options.encoding_errors)
         else:
@@ -48,12 +44,8 @@ def html(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
 def xml(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """The file as it stands, tags and all, in the encoding it declares: names of tags say what a value is, attributes and
     comments hold text too, and an entity that is not expanded is no bomb."""
-    with opened(path, name, encoding=options.encoding) as stream:
-        offset = stream.tell()
-        data = stream.read(options.max_record_bytes + 1)
     try:
-        if len(data) > options.max_record_bytes:
-            raise too_long(options.max_record_bytes)
+        data, offset = whole(path, name, options)
         found = _PROLOG.match(data) if options.encoding is None else None
         if found and not (codec_of(charset := found[1].decode("ascii")) or "").startswith(("utf-16", "utf-32")):
             source, private = decoded(data, charset, "the file", options.encoding_errors)

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from taciturn.text.read_options import ReadOptions
-from taciturn.text.readers.files import decode, opened, too_long
+from taciturn.text.readers.files import decode, whole
 from taciturn.text.readers.formats import Item, parse
 from taciturn.text.readers.held import File
 from taciturn.text.readers.items import BadRecord, Blank, Quarantined, Row
@@ -18,13 +18,9 @@ _TEXTS = ("text/plain", "text/markdown", "text/latex", "application/json")
 def ipynb(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """One document: sources and outputs in their order, blank lines between. Of an output in several forms the plain one,
     else the first with text; images and attachments are counted."""
-    with opened(path, name, encoding=options.encoding) as stream:
-        offset = stream.tell()
-        data = stream.read(options.max_record_bytes + 1)
     left_out: list[str] = []
     try:
-        if len(data) > options.max_record_bytes:
-            raise too_long(options.max_record_bytes)
+        data, offset = whole(path, name, options)
         source, private = decode(data, offset, options)
         texts = [text.rstrip("\n") for text in _notebook(parse(source), left_out) if text.strip()]
     except BadRecord as bad:

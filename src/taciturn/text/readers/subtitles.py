@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html import unescape
 
 from taciturn.text.read_options import ReadOptions
-from taciturn.text.readers.files import decode, opened, too_long
+from taciturn.text.readers.files import decode, whole
 from taciturn.text.readers.formats import Item
 from taciturn.text.readers.held import File
 from taciturn.text.readers.items import BadRecord, Quarantined, Row
@@ -20,12 +20,8 @@ _TAG = re.compile(r"</?(?:[ibucv]|lang|ruby|rt|font)(?:[ .][^>]*)?>|<(?:\d+:)?\d
 def subtitles(path: File, name: str, options: ReadOptions) -> Iterator[Item]:
     """One document: the lines of all cues. A voice (<v Ann>) stands before what it says; identifiers of cues, times and
     styles are left out, notes stay."""
-    with opened(path, name, encoding=options.encoding) as stream:
-        offset = stream.tell()
-        data = stream.read(options.max_record_bytes + 1)
     try:
-        if len(data) > options.max_record_bytes:
-            raise too_long(options.max_record_bytes)
+        data, offset = whole(path, name, options)
         source, private = decode(data, offset, options)
     except BadRecord as bad:
         yield Quarantined(name, bad.location or "line 1", bad.reason)
