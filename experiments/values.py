@@ -28,7 +28,9 @@ from scipy.stats import ttest_1samp
 
 import taciturn as tt
 from taciturn.auditing.canaries.templates import Planted, Template, draw, plant
+from taciturn.auditing.finding import Finding
 from taciturn.data.loaders import load
+from taciturn.errors import UsageError
 from taciturn.models.held_out import utility
 from taciturn.models.sequences import touched
 from taciturn.models.tokens import encode_all
@@ -54,7 +56,7 @@ SETS: dict[str, tuple[tuple[tuple[str, str], ...], tuple[str, str], str]] = {
 }
 """Training dialogues, held-out ones, and π."""
 CANARIES = Planted(Template("My ID is: {}"), tuple(draw(Template("My ID is: {}"), 10, 7)), 20)
-TEST = 600
+TEST, SUBSET = 600, 10_000
 ROWS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "redacted": ("redacted", {}, {}),
     "skeletons": ("crt", {}, {}),
@@ -195,9 +197,7 @@ def measured(
     trained = tt.train(planned, out, valid=test, notify=notify)
     seconds = time.process_time() - began
     certificate = trained.certify()
-    found = tt.audit(
-        trained, ["exposure"], canaries=CANARIES, copies=None if mechanism == "redacted" else 1, seed=seed
-    )[0]
+    found = exposure(trained, None if mechanism == "redacted" else 1, seed)
     model, tokenizer = trained.model()
     whole, inside = utility(model, tokenizer, test), utility(model, tokenizer, marked)
     row: Row = {
@@ -213,6 +213,25 @@ def measured(
     }
     shutil.rmtree(out)
     return row
+
+
+def exposure(trained: Any, copies: int | None, seed: int) -> Finding:
+    """Ranked among all 10⁶ secrets where that takes minutes, else in a random subset, whose null says what that shows."""
+    for candidates in (None, SUBSET):
+        try:
+            return tt.audit(
+                trained,
+                ["exposure"],
+                canaries=CANARIES,
+                copies=copies,
+                candidates=candidates,
+                most_minutes=15,
+                seed=seed,
+            )[0]
+        except UsageError:
+            if candidates:
+                raise
+    raise AssertionError
 
 
 def show(work: Work) -> str:

@@ -13,6 +13,7 @@ from taciturn._register import register_lstm
 __version__ = "0.1.0"
 
 _WHERE = {
+    "PrivateSteps": "taciturn.mechanisms.own_steps",
     "read": "taciturn.text.readers",
     "policy": "taciturn.screening.policies",
     "screen": "taciturn.screening.pipeline",
@@ -25,6 +26,7 @@ _WHERE = {
     "simulate": "taciturn.data.customersim",
 }
 __all__ = [
+    "PrivateSteps",
     "__version__",
     "audit",
     "load_screened",
@@ -41,6 +43,7 @@ __all__ = [
 if TYPE_CHECKING:
     from taciturn.api import audit, plan, report, train
     from taciturn.data.customersim import simulate
+    from taciturn.mechanisms.own_steps import PrivateSteps
     from taciturn.mechanisms.registry import verify
     from taciturn.screening.corpus.screened import load as load_screened
     from taciturn.screening.pipeline import screen

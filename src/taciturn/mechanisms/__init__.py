@@ -15,3 +15,6 @@ MECHANISMS = (
 )
 """Their names. The module of that name (a dash is an underscore) holds SUMMARY, Config, plan and guarantees; units and facts
 too where it draws anything but records."""
+
+WITHOUT_CORPUS = ("own-loop",)
+"""What runs on records of its own and not on a screened corpus: no command plans it, and a certificate may name it."""

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from taciturn.errors import UsageError, nearest
-from taciturn.mechanisms import MECHANISMS
+from taciturn.mechanisms import MECHANISMS, WITHOUT_CORPUS
 from taciturn.privacy.certificates import verify as recompute
 from taciturn.privacy.guarantees.claims import Phases
 from taciturn.privacy.guarantees.evidence import Evidence
@@ -16,8 +16,9 @@ from taciturn.privacy.guarantees.refutation import check_against_evidence
 
 
 def mechanism(name: str) -> Any:
-    """The module of a mechanism: SUMMARY, Config, plan, guarantees. Raises UsageError that names the nearest."""
-    if name not in MECHANISMS:
+    """The module of a mechanism: SUMMARY, Config, plan, guarantees; without a corpus neither Config nor plan. Raises
+    UsageError that names the nearest."""
+    if name not in (*MECHANISMS, *WITHOUT_CORPUS):
         raise UsageError(f"mechanism {name!r} is unknown: {nearest(name, MECHANISMS)}")
     return import_module(f"taciturn.mechanisms.{name.replace('-', '_')}")
 

@@ -29,7 +29,7 @@ Losses = Callable[[Sequence[int]], Tensor]
 def disagreement(model: nn.Module, losses: Losses, rows: int) -> tuple[float, str]:
     """The largest relative difference between per-record gradients taken one record at a time and as the engine takes them:
     together, in another order, in passes of one, and beside a further record whose own loss does not count; and the
-    parameter in which it is largest. Weights, gradients and training mode are left as they were."""
+    parameter in which it is largest. Weights and training mode are left as they were, gradients are gone."""
     some = list(range(max(1, rows - 1)))
     worst, where = 0.0, next(iter(trainable_names(model).values()))
     with isolated(model):
@@ -56,6 +56,7 @@ def _alone(model: nn.Module, losses: Losses, rows: Sequence[int]) -> tuple[dict[
     """(Σ of the gradients of ``rows`` by parameter, the norm of each), from ordinary passes of one record."""
     total = {name: torch.zeros_like(p, dtype=torch.float32) for p, name in trainable_names(model).items()}
     norms = {}
+    model.zero_grad(set_to_none=True)  # what somebody else's pass left would be added to
     for b in rows:
         losses([b]).sum().backward()
         squared = 0.0

@@ -34,6 +34,8 @@ def inner(a: Use, b: Use, units: int) -> Tensor:
     if isinstance(a, AffineUse) and isinstance(b, AffineUse) and a.kept is None and b.kept is None:
         (al, ar), (bl, br) = a.sides(), b.sides()
         return (_grams(al, bl) * _grams(ar, br)).sum((1, 2))
+    if isinstance(a, AffineUse) and isinstance(b, AffineUse) and a.kept is not None and b.kept is not None:
+        return (a.kept.flatten(1) * b.kept.flatten(1)).sum(1)
     if isinstance(a, AffineUse | VectorUse) and isinstance(b, AffineUse | VectorUse):  # the slow way, for odd pairs
         return torch.stack([_product(a, b, u) for u in range(units)])
     raise TypeError(f"no inner product between {type(a).__name__} and {type(b).__name__}")

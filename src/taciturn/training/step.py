@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch import nn
 
 from taciturn.errors import TaciturnError
 from taciturn.models.tokens import Tokens
@@ -23,8 +24,8 @@ def take(step: Step, state: State, tokens: Tokens | Slots, drawn: Ints | Units, 
     Raises NotFiniteError for weights that are no numbers, on which clipping is nothing.
     """
     private = step.phase.private
-    if private and not bool(torch.stack(torch._foreach_norm(list(trainable_names(state.model)))).isfinite().all()):
-        raise NotFiniteError("the weights are not finite: the model has diverged; lower the learning rate")
+    if private:
+        require_finite(state.model)
     shown = release.of(step.phase.rule)(step, state, tokens, drawn, run)
     if private and shown is not None:
         raise TaciturnError(
@@ -32,3 +33,9 @@ def take(step: Step, state: State, tokens: Tokens | Slots, drawn: Ints | Units, 
             "a noised step drew, which no guarantee covers; its release must return None"
         )
     return shown
+
+
+def require_finite(model: nn.Module) -> None:
+    """Raises NotFiniteError for trainable weights that are no numbers."""
+    if not bool(torch.stack(torch._foreach_norm(list(trainable_names(model)))).isfinite().all()):
+        raise NotFiniteError("the weights are not finite: the model has diverged; lower the learning rate")

@@ -62,13 +62,30 @@ def private_gradient(
     A record's loss is the mean over its targets. Nothing about the drawn records is returned or kept but what the
     mechanism has noised: a loss or a norm would be a private value released outside it.
     """
-    expected = step.phase.expected
     sums, below, mine = _sums(model, tokens, drawn, mask, work, rule.factors, clip, world)
+    return noised(model, sums, below - mine / 2, rule, step, secret, clip, world)
+
+
+def noised(
+    model: nn.Module,
+    sums: Sums,
+    within: float,
+    rule: ClipNoise,
+    step: Step,
+    secret: SecretSource,
+    clip: float,
+    world: World = ALONE,
+) -> float:
+    """Set ``.grad`` to (``sums`` + noise) / E[units drawn]; the clip norm of the phase's next step.
+
+    within: how many of this process's units had a norm of at most ``clip``, less half of those it has.
+    """
+    expected = step.phase.expected
     std = rule.sum_noise * clip / expected
     # Andrew et al. 2021, Algorithm 1: the share of records within the clip norm moves it towards the quantile. The count
     # is released with the sum, in units in which its noise has the same deviation.
     unit = std / rule.count_noise or 1.0
-    count = torch.tensor([(below - mine / 2) * unit * expected], device=next(model.parameters()).device)
+    count = torch.tensor([within * unit * expected], device=next(model.parameters()).device)
     extra = [count] if rule.adapts else []
 
     def noise(tensors: Sequence[Tensor], starts: Sequence[int]) -> None:
