@@ -14,7 +14,10 @@ import pytest
 import taciturn as tt
 from taciturn.errors import GuaranteeError, UsageError
 
-NAMES = "PrivateSteps audit load_screened plan policy read report screen simulate train verify".split()
+NAMES = [
+    *("PrivateSteps", "audit", "load_screened", "plan", "policy", "read", "report", "screen"),
+    *("simulate", "train", "verify"),
+]
 
 
 def test_public_names_are_these() -> None:

@@ -19,6 +19,7 @@ from taciturn.models.hf import export, load_exported, load_model
 from taciturn.models.loss import PASS_COST, collate, microbatches, perplexity, record_losses, score
 from taciturn.models.sequences import token_ranges
 from taciturn.models.tokens import (
+    Tokens,
     bpe_tokenizer,
     byte_tokenizer,
     encode,
@@ -331,3 +332,35 @@ def test_utility_leaves_out_every_token_that_touches_a_secret(text: str, bpe: An
     assert utility(model, bpe, [everything]).tokens_outside == 1  # the end of text
     nll, count = score(model, bpe, [text])
     assert a.perplexity == pytest.approx(math.exp(nll[0] / count[0]), rel=1e-5)
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 9), min_size=1, max_size=7), min_size=1, max_size=6),
+    st.booleans(),
+    st.booleans(),
+    st.randoms(use_true_random=False),
+)
+def test_records_are_put_together_as_one_by_one(sequences: Any, scored: bool, pairs: bool, random: Any) -> None:
+    """Padding on the right with nothing scored; targets are the next tokens; rows may come in any order, and twice."""
+    mask, lengths = 3, np.array([len(each) for each in sequences])
+    flat = np.array([token for each in sequences for token in each], np.int32)
+    marks = np.array([random.random() < 0.5 for _ in flat])
+    tokens = Tokens(
+        flat,
+        np.concatenate([[0], np.cumsum(lengths)]),
+        scored=marks if scored else None,
+        segments=marks.astype(np.int8) if pairs else None,
+    )
+    rows = np.array([random.randrange(len(sequences)) for _ in range(4)])
+    batch = collate(tokens, rows, mask)
+    width = max(2, int(lengths[rows].max()))
+    assert batch.input_ids.shape == (4, width)
+    for b, row in enumerate(rows):
+        n, its = lengths[row], tokens.targets(int(row), mask)
+        pad = [0] * (width - n)
+        assert batch.input_ids[b].tolist() == [*sequences[row], *pad]
+        assert batch.attention[b].tolist() == [1] * n + pad
+        assert batch.targets[b].tolist() == [*sequences[row][1:], 0, *pad]
+        assert batch.weights[b].tolist() == [*its[1:].astype(float), 0.0, *pad]
+        if batch.segments is not None:
+            assert batch.segments[b].tolist() == [*tokens.segments[tokens.offsets[row] :][:n], *pad]  # type: ignore[index]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from torch import nn
+from torch.overrides import TorchFunctionMode
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -16,7 +17,7 @@ from transformers import (
 )
 
 from taciturn.errors import UsageError
-from taciturn.models.loss import Batch, record_losses
+from taciturn.models.loss import Batch, looks_back, record_losses
 from taciturn.persample.capture import captured, check_supported
 from taciturn.persample.clip import clipped_sum
 from taciturn.persample.premise import disagreement, verify
@@ -116,6 +117,43 @@ def assert_right(model: Any, data: Batch) -> None:
 @pytest.mark.parametrize("name", CAUSAL)
 def test_causal_models(name: str) -> None:
     assert_right(causal(name), causal_batch())
+
+
+class Masks(TorchFunctionMode):
+    """What the attention kernel was given: (a mask, is_causal) of each call."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[tuple[bool, bool]] = []
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is nn.functional.scaled_dot_product_attention:
+            self.seen.append((kwargs.get("attn_mask") is not None, bool(kwargs.get("is_causal"))))
+        return func(*args, **kwargs)
+
+
+@pytest.mark.parametrize("name", CAUSAL)
+def test_padding_on_the_right_needs_no_mask_where_attention_is_causal(name: str) -> None:
+    """Without one attention takes its fast kernel; the losses are those with the mask."""
+    model, data = causal(name).eval(), causal_batch()
+    with Masks() as kernel, torch.no_grad():
+        found = record_losses(model, data)
+    assert looks_back(model)
+    assert set(kernel.seen) == {(False, True)} or name == "mistral", "its window of 4 needs a mask for 9 tokens"
+    with torch.no_grad():
+        logits = model(input_ids=data.input_ids, attention_mask=data.attention).logits.log_softmax(-1)
+    want = -(logits.gather(2, data.targets[:, :, None]).squeeze(2) * data.weights).sum(1)
+    torch.testing.assert_close(found, want, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", ENCODERS)
+def test_who_looks_both_ways_is_told_where_padding_is(name: str) -> None:
+    model, data = build(AutoModelForMaskedLM, *ENCODERS[name]).eval(), masked_batch()
+    with Masks() as kernel, torch.no_grad():
+        record_losses(model, data)
+    assert not looks_back(model)
+    assert {mask for mask, _ in kernel.seen} == {True}
 
 
 def test_p04_positions_built_as_one_row_are_told_apart_by_record() -> None:

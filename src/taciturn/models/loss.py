@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from math import exp
 from typing import Any
 
@@ -41,31 +42,41 @@ def collate(tokens: Tokens, rows: NDArray[np.int64], mask: int, device: torch.de
     model predicts the next token, one with ``tokens.masking`` the hidden ones."""
     lengths = tokens.sizes(rows)
     width = max(int(lengths.max()), 2)
-    ids = np.zeros((len(rows), width + 1), np.int64)
-    scored = np.zeros((len(rows), width + 1), np.float32)
-    segments = None if tokens.segments is None else np.zeros((len(rows), width), np.int64)
-    for b, row in enumerate(rows):
-        sequence = tokens[row]
-        ids[b, : len(sequence)] = sequence
-        scored[b, : len(sequence)] = tokens.targets(int(row), mask)
-        if segments is not None and tokens.segments is not None:
-            segments[b, : len(sequence)] = tokens.segments[tokens.offsets[row] : tokens.offsets[row + 1]]
     attention = np.arange(width)[None, :] < lengths[:, None]
+    # Where each token of the batch lies in ``flat``, row by row: one look-up takes the place of a loop over records.
+    where = np.arange(lengths.sum()) + np.repeat(tokens.offsets[rows] - np.cumsum(lengths) + lengths, lengths)
+
+    def spread(values: NDArray[Any], dtype: type) -> NDArray[Any]:
+        out: NDArray[Any] = np.zeros((len(rows), width + 1), dtype)
+        out[:, :-1][attention] = values
+        return out
+
+    ids = spread(tokens.flat[where], np.int64)
+    scored = spread(tokens.flat[where] != mask if tokens.scored is None else tokens.scored[where], np.float32)
+    if tokens.scored is None:
+        scored[:, 0] = 0
+    segments = None if tokens.segments is None else spread(tokens.segments[where], np.int64)[:, :-1]
     shown, wanted, weights = ids[:, :-1], ids[:, 1:], scored[:, 1:]
     if tokens.masking is not None:
         wanted = shown
         shown, weights = tokens.masking.hide(shown, scored[:, :-1], lengths)
-    answers = tokens.answers
+    answers, put = tokens.answers, partial(_put, device=torch.device(device))
     return Batch(
-        torch.from_numpy(shown).to(device),
-        torch.from_numpy(attention.astype(np.int64)).to(device),
-        torch.from_numpy(wanted).to(device),
-        torch.from_numpy(weights).to(device),
-        None if tokens.labels is None else torch.from_numpy(tokens.labels[rows]).to(device),
-        None if segments is None else torch.from_numpy(segments).to(device),
-        None if answers is None else torch.from_numpy(answers.at[rows]).to(device),
-        None if answers is None else torch.from_numpy(answers.words).to(device).expand(len(rows), -1),
+        put(shown),
+        put(attention.astype(np.int64)),
+        put(wanted),
+        put(weights),
+        None if tokens.labels is None else put(tokens.labels[rows]),
+        None if segments is None else put(segments),
+        None if answers is None else put(answers.at[rows]),
+        None if answers is None else put(answers.words).expand(len(rows), -1),
     )
+
+
+def _put(array: NDArray[Any], device: torch.device) -> Tensor:
+    """On the device; to a GPU through pinned memory, so that nobody waits for the copy."""
+    tensor = torch.from_numpy(np.ascontiguousarray(array))
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
 
 PASS_COST = 128
@@ -133,12 +144,21 @@ class CrossEntropy(torch.autograd.Function):
 
 def run_model(model: Any, batch: Batch) -> Tensor:
     """The logits of a batch, [B, T, V] or of a classifier [B, classes]; a model that knows one kind of segment, or none,
-    is not told which text a token belongs to."""
+    is not told which text a token belongs to, and one that only looks back not where the padding on the right is: without
+    a mask its attention takes the fast kernel, and what it says of padding is never read."""
     more = {}
     if batch.segments is not None and (getattr(model.config, "type_vocab_size", None) or 0) > 1:
         more = {"token_type_ids": batch.segments}
-    logits: Tensor = model(input_ids=batch.input_ids, attention_mask=batch.attention, **more).logits
+    read = batch.labels is None or batch.at is not None  # at each token; a classifier's head may ask for the mask
+    attention = None if read and looks_back(model) else batch.attention
+    logits: Tensor = model(input_ids=batch.input_ids, attention_mask=attention, **more).logits
     return logits
+
+
+def looks_back(model: Any) -> bool:
+    """Whether all attention of a model is causal, by what its layers say of themselves."""
+    said = [module.is_causal for module in model.modules() if isinstance(getattr(module, "is_causal", None), bool)]
+    return bool(said) and all(said) and not getattr(model.config, "is_encoder_decoder", False)
 
 
 def class_logits(model: Any, batch: Batch) -> Tensor:
