@@ -116,13 +116,13 @@ class CrossEntropy(torch.autograd.Function):
     allocated. logits [B, T, V], targets [B, T], weights [B, T]."""
 
     BLOCK = 2**20
-
+    ON_A_GPU = 2**26  # there a block costs eight kernels, and no cache holds one
     @staticmethod
     def forward(ctx: Any, logits_BTV: Tensor, target_BT: Tensor, weight_BT: Tensor) -> Tensor:
         V = logits_BTV.shape[-1]
         z, y = logits_BTV.reshape(-1, V), target_BT.reshape(-1, 1)
         nll = torch.empty(len(z), 1, device=z.device)
-        blocks = max(1, CrossEntropy.BLOCK // V)
+        blocks = max(1, (CrossEntropy.ON_A_GPU if z.is_cuda else CrossEntropy.BLOCK) // V)
         for rows, at, n in zip(*(t.split(blocks) for t in (z, y, nll)), strict=True):
             e = rows.float()  # itself in float32; under autocast only what is stored is rounded
             p = e.softmax(1)  # one call, in half the time of exp and sum

@@ -79,7 +79,8 @@ class SecretSource:
 
         The noise of an entry depends on its place in the tensors laid end to end, not on how they are cut.
         ``starts`` gives instead the place of each tensor's first entry, ascending, for shards of one gradient whose
-        holders share (seed, rank). Tensors other than contiguous float32 or float64 on the CPU go through a copy there.
+        holders share (seed, rank). Contiguous float32 tensors on a CUDA device get noise that is made there (on_device.py),
+        of another stream; others than float32 or float64 on the CPU go through a copy there.
 
         Raises UsageError for a negative or infinite ``std``, a tensor of integers, or places that overlap.
         """
@@ -89,9 +90,14 @@ class SecretSource:
             for tensor in tensors:
                 tensor.detach().mul_(scale)
             return
-        works = [_workable(tensor) for tensor in tensors]
-        places = _places([work.numel() for work in works], starts)
+        places = _places([tensor.numel() for tensor in tensors], starts)
         key = stream_key(self.seed, "noise", step, self.rank)
+        if tensors and all(t.device.type == "cuda" and t.dtype == torch.float32 and t.is_contiguous() for t in tensors):
+            from taciturn.training.randomness import on_device
+
+            on_device.add_noise(key, tensors, places, std, scale, grid_of(std), self.draws)
+            return
+        works = [_workable(tensor) for tensor in tensors]
         add_noise(key, [work.view(-1).numpy() for work in works], places, std, scale, grid_of(std), self.draws)
         for tensor, work in zip(tensors, works, strict=True):
             if work.data_ptr() != tensor.data_ptr():
