@@ -8,6 +8,8 @@ from cyclopts import Parameter
 
 from taciturn.cli.options import Json
 
+Precision = Literal["float32", "bf16", "fp16"]
+
 
 def check(
     model: Annotated[str, Parameter(help="lstm, awd-lstm, a config.json, a folder, a .gguf file or a hub name")],
@@ -18,17 +20,22 @@ def check(
     max_length: Annotated[int | None, Parameter(help="tokens of the longest record; at most 512 if not given")] = None,
     optimiser: Literal["sgd", "momentum", "adamw"] = "adamw",
     gradient_checkpointing: Annotated[bool, Parameter(negative="")] = False,
+    memory: Annotated[float | None, Parameter(help="GB of a device: what fits there, from shapes alone")] = None,
+    gpus: Annotated[int, Parameter(help="with --memory: devices that the model is cut over")] = 1,
+    dtype: Annotated[Precision, Parameter(help="with --memory: of matrix products")] = "bf16",
     json: Json = False,
 ) -> int:
     """Say which layers have a per-record rule, compare two random records with one-by-one gradients, and count memory.
 
     Nothing is trained. Exit code 2 when something cannot be trained, with its name. Memory is counted in float32, for
-    tensors the pass itself allocates.
+    tensors the pass itself allocates. With --memory no weights are needed: what fits, and code 2 if nothing does.
 
     Example: `taciturn check gpt2 --tokens 8192 --max-length 256`
     """
     import torch
 
+    if memory is not None:
+        return fit(model, task, lora, max_length, optimiser, gradient_checkpointing, memory, gpus, dtype, json)
     from taciturn.cli.show import as_json
     from taciturn.models.hf import checkpoint_activations
     from taciturn.models.lora import Lora, add
@@ -52,6 +59,65 @@ def check(
     else:
         show(found)
     return 2 if found.problems else 0
+
+
+def fit(
+    model: str,
+    task: Any,
+    lora: int | None,
+    max_length: int | None,
+    optimiser: Any,
+    gradient_checkpointing: bool,
+    memory: float,
+    gpus: int,
+    dtype: Precision,
+    json: bool,
+) -> int:
+    """What fits on devices, printed."""
+    from dataclasses import asdict
+
+    from taciturn.cli.show import as_json, out, table
+    from taciturn.models.hf import checkpoint_activations, context_length
+    from taciturn.models.lora import Lora, add
+    from taciturn.models.precision import halve_frozen
+    from taciturn.models.source import shapes
+    from taciturn.training.check import LONGEST
+    from taciturn.training.fits import SPARE, fits
+
+    loaded = shapes(model, task, ("a", "b") if task == "classify" else ())
+    width = min(n for n in (max_length or LONGEST, context_length(loaded)) if n)
+    if lora is not None:
+        loaded = add(loaded, Lora(r=lora, alpha=2 * lora), task)
+    if dtype == "bf16":
+        halve_frozen(loaded)
+    if gradient_checkpointing:
+        checkpoint_activations(loaded)
+    found = fits(
+        loaded, memory=round(memory * 1e9), width=width, gpus=gpus, dtype=dtype, optimiser=optimiser,
+        classify=task == "classify",
+    )  # fmt: skip
+    if json:
+        as_json({**asdict(found), "rows": found.rows, "token_budget": found.token_budget})
+        return 0 if found.rows else 2
+    parts = (
+        ("weights", found.weights),
+        ("clipped sums", found.sums),
+        ("optimiser", found.optimiser),
+        *([("blocks put together", found.whole)] if gpus > 1 else []),
+        (f"a pass of one record of {width} tokens", found.first),
+        ("  each further one", found.each),
+    )
+    what = f"each of {gpus} devices" if gpus > 1 else "a device"
+    out.print(table(f"a step in {dtype}, {what}", ("", "GB"), [(n, f"{b / 1e9:,.2f}") for n, b in parts]))
+    room = f"{memory:g} GB, of which {SPARE:.0%} are planned with".replace("%", " %")
+    if found.rows:
+        said = f"fits {room}: up to {found.rows} records in a pass, train.token_budget = {found.token_budget}"
+    else:
+        short = (found.fixed + found.first - SPARE * found.memory) / 1e9
+        ways = ["--gradient-checkpointing"] * (not gradient_checkpointing) + ["--lora 16"] * (lora is None)
+        said = f"does not fit {room}: {short:,.1f} GB too much; try {', '.join([*ways, '--gpus', '--max-length'])}"
+    out.print(said, soft_wrap=True)
+    return 0 if found.rows else 2
 
 
 def show(found: Any) -> None:

@@ -96,8 +96,9 @@ def is_cut(config: RunConfig, world: Any) -> bool:
 def initial_model(plan: Plan, tokenizer: Any) -> Any:
     """The model a plan begins with."""
     from taciturn.models.hf import load_model
+    from taciturn.models.precision import halve_frozen
 
-    return load_model(
+    model = load_model(
         plan.model.name,
         tokenizer,
         plan.seeds.model,
@@ -109,3 +110,6 @@ def initial_model(plan: Plan, tokenizer: Any) -> Any:
         frozen=plan.model.frozen,
         gradient_checkpointing=plan.model.gradient_checkpointing,
     )
+    if plan.model.dtype == "bf16":
+        halve_frozen(model)
+    return model

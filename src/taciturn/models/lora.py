@@ -102,8 +102,13 @@ def is_adapted(model: Any) -> bool:
 
 
 def merge(model: Any) -> Any:
-    """A plain model with the active adapter added into its weights; ``model`` stays as it is."""
-    return copy.deepcopy(model).merge_and_unload()
+    """A plain model with the active adapter added into its weights, in main memory; ``model`` is moved there and else stays
+    as it is."""
+    from taciturn.models.precision import widen_frozen
+
+    copied = copy.deepcopy(model.to("cpu"))  # on its device there may be no room for two
+    widen_frozen(copied)
+    return copied.merge_and_unload()
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> Path:

@@ -117,6 +117,7 @@ class CrossEntropy(torch.autograd.Function):
 
     BLOCK = 2**20
     ON_A_GPU = 2**26  # there a block costs eight kernels, and no cache holds one
+
     @staticmethod
     def forward(ctx: Any, logits_BTV: Tensor, target_BT: Tensor, weight_BT: Tensor) -> Tensor:
         V = logits_BTV.shape[-1]

@@ -94,6 +94,21 @@ def published_model(
     return model, new
 
 
+def shapes(spec: str, task: Task = "causal", labels: Sequence[str] = ()) -> Any:
+    """A model of any size as shapes without weights, from its configuration alone; on the device "meta"."""
+    with torch.device("meta"):
+        if is_random(spec):
+            return random_model(spec, None, task, labels)
+        try:
+            name, source = gguf.locate(spec)
+            config = AutoConfig.from_pretrained(name, **source)
+            config.update(_labels(task, labels))
+            _refuse_misfit(config, task)
+            return AUTO[task].from_config(config)
+        except UNREADABLE as error:
+            raise _cannot_load(spec, error) from error
+
+
 def _special(tokenizer: Any, shape: Any) -> dict[str, Any]:
     """Vocabulary and special ids of a model of ``shape`` that is made for ``tokenizer``.
 
