@@ -138,7 +138,8 @@ def run_model(model: Any, batch: Batch) -> Tensor:
     if batch.segments is not None and (getattr(model.config, "type_vocab_size", None) or 0) > 1:
         more = {"token_type_ids": batch.segments}
     logits: Tensor = model(input_ids=batch.input_ids, attention_mask=batch.attention, **more).logits
-    return logits
+    T = batch.input_ids.shape[1]
+    return logits[:, -T:] if logits.dim() == 3 and logits.shape[1] > T else logits  # a trained prompt stands before
 
 
 def class_logits(model: Any, batch: Batch) -> Tensor:
