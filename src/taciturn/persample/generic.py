@@ -1,9 +1,10 @@
 """Any module without a rule of its own: its gradients for each unit, by running it again with that unit alone.
 
 The forward pass is the module's own, on the batch. The backward pass runs it once more under `torch.func.vmap`, every
-unit by itself and in float32, and takes the products with the output gradient there (`torch.func.vjp`). So what a unit adds is a function
-of its own input and output gradient whatever the module does. A module that mixes records computes something else together
-than alone, which the look before the first step refuses (premise.py), and one that draws random numbers raises.
+unit by itself and in float32, and takes the products with the output gradient there (`torch.func.vjp`). So what a unit
+adds is a function of its own input and output gradient whatever the module does. A module that mixes records computes
+something else together than alone, which the look before the first step refuses (premise.py), and one that draws random
+numbers raises.
 
 Cost: one more forward pass of the module, its products of matrices unit by unit, and U gradients of its size, which are
 kept until the sum: for modules with few parameters of their own.
@@ -25,7 +26,6 @@ from taciturn.errors import UsageError
 from taciturn.persample.linear import KeptUse
 from taciturn.persample.rules import SUPPORTED
 from taciturn.persample.tape import Tape
-
 
 HALF = (torch.bfloat16, torch.float16)
 
@@ -88,6 +88,10 @@ class _Call:
         )
 
 
+def _single(x: Tensor) -> Tensor:
+    return x.float() if x.dtype in HALF else x
+
+
 class Replay(torch.autograd.Function):
     """The module's forward; backward leaves the units' gradients of its parameters on the tape."""
 
@@ -108,9 +112,9 @@ class Replay(torch.autograd.Function):
         call, n, saved = ctx.call, len(ctx.call.tensors), ctx.saved_tensors
         inputs, weights = saved[:n], saved[n:]
         wanted = list(ctx.needs_input_grad[1 : n + 1])
-        singles, frozen = [x.float() if x.dtype in HALF else x for x in inputs], call.frozen()
+        singles, frozen = [_single(x) for x in inputs], call.frozen()
         parts = [call.by_unit(x, w) for x, w in zip(singles, wanted, strict=True)]
-        given = [None if g is None else call.by_unit(g.float(), True) for g in grads]
+        given = [None if g is None else call.by_unit(_single(g), True) for g in grads]
         some = [i for i, w in enumerate(wanted) if w]
 
         def of_unit(parts: list[Tensor | None], given: list[Tensor | None]) -> tuple[Any, ...]:
