@@ -106,8 +106,8 @@ def check_supported(model: nn.Module) -> None:
     unknown = unsupported(model)
     if unknown:
         raise UsageError(
-            f"no per-record gradient rule for: {', '.join(unknown[:8])}{', …' if len(unknown) > 8 else ''}. {SUPPORTED}; "
-            "freeze the others (requires_grad_(False)) or choose another model"
+            f"no per-record gradient rule for: {', '.join(unknown[:8])}{', …' if len(unknown) > 8 else ''}; freeze "
+            f"it (requires_grad_(False)) or choose another model. {SUPPORTED}"
         )
 
 

@@ -145,8 +145,8 @@ class Replay(torch.autograd.Function):
         except (RuntimeError, NotImplementedError, ValueError, TypeError) as error:
             said = (str(error).splitlines() or [""])[0][:160]
             raise UsageError(
-                f"no per-record gradient rule for {call.name}, and it cannot be run one record at a time ({said}). "
-                f"{SUPPORTED}; freeze it (requires_grad_(False)) or choose another model"
+                f"no per-record gradient rule for {call.name}, and it cannot be run one record at a time ({said}); freeze "
+                f"it (requires_grad_(False)) or choose another model. {SUPPORTED}"
             ) from error
         for name, key in call.keys.items():
             call.tape.add(KeptUse(key, found[name].float()))

@@ -15,6 +15,7 @@ from torch.func import functional_call
 from torch.overrides import TorchFunctionMode
 from transformers.pytorch_utils import Conv1D
 
+from taciturn.models.families import WORKING
 from taciturn.persample import attention, experts, recurrent
 from taciturn.persample.embedding import Lookup
 from taciturn.persample.linear import Affine, Site
@@ -28,7 +29,7 @@ KINDS = (
 
 FILES: tuple[Any, ...] = (recurrent, attention, experts)
 
-SUPPORTED = f"Rules exist for {KINDS}; any other module is run one record at a time, if it can be"
+SUPPORTED = f"Rules exist for {KINDS}; any other module is run one record at a time, if it can be. {WORKING}"
 
 Keys = dict[str, str | None]
 """Names in the model of a module's own parameters; None for a frozen one."""
