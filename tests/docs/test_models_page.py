@@ -127,3 +127,47 @@ def same(request: pytest.FixtureRequest, name: str, lines: list[str]) -> None:
     assert page == wanted, (
         f"{PAGE.name} differs from what was found: pytest {Path(__file__).name} --golden, and read the diff"
     )
+
+
+def adapted(method: str) -> Any:
+    peft = pytest.importorskip("peft", reason="adapters come with the extra taciturn[lora]")
+    some, virtual = {"r": 3, "task_type": "CAUSAL_LM"}, {"num_virtual_tokens": 3, "task_type": "CAUSAL_LM"}
+    every = some | {"target_modules": "all-linear"}
+    configs: dict[str, Callable[[], Any]] = {
+        "LoRA": lambda: peft.LoraConfig(**every),
+        "LoRA, rank-stabilised": lambda: peft.LoraConfig(**every, use_rslora=True),
+        "LoRA on embeddings": lambda: peft.LoraConfig(**some, target_modules=["embed_tokens", "q_proj"]),
+        "LoRA on routers and experts": lambda: peft.LoraConfig(
+            **some, target_modules=["q_proj"], target_parameters=["experts.gate_up_proj", "gate.weight"]
+        ),
+        "DoRA": lambda: peft.LoraConfig(**every, use_dora=True),
+        "IA3": lambda: peft.IA3Config(
+            task_type="CAUSAL_LM", target_modules=["k_proj", "v_proj", "down_proj"], feedforward_modules=["down_proj"]
+        ),
+        "VeRA": lambda: peft.VeraConfig(**some, target_modules=["q_proj", "v_proj"]),
+        "OFT": lambda: peft.OFTConfig(oft_block_size=4, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"),
+        "LoHa": lambda: peft.LoHaConfig(**some, target_modules=["q_proj", "v_proj"]),
+        "prompt tuning": lambda: peft.PromptTuningConfig(**virtual),
+        "prefix tuning": lambda: peft.PrefixTuningConfig(**virtual),
+        "P-tuning": lambda: peft.PromptEncoderConfig(**virtual, encoder_hidden_size=8),
+    }
+    kind, options = tiny_families.CAUSAL["Mixtral" if "experts" in method else "Llama, SmolLM2"]
+    base = AUTO["causal"].from_config(AutoConfig.for_model(kind, **options)).float()
+    return peft.get_peft_model(perturbed(base), configs[method]())
+
+
+METHODS = (
+    "LoRA", "LoRA, rank-stabilised", "LoRA on embeddings", "LoRA on routers and experts", "DoRA", "IA3", "VeRA", "OFT",
+    "LoHa", "prompt tuning", "prefix tuning", "P-tuning",
+)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_table_of_adapters_is_what_is_found(request: pytest.FixtureRequest) -> None:
+    lines = ["| adapter | by |", "|---|---|"]
+    for method in METHODS:
+        said, alone = found(lambda of=method: adapted(of))
+        kinds = [type(getattr(m, "base_layer", m)).__name__ for m in alone.values()]
+        types = ", ".join(dict.fromkeys(f"adapted {kind}" if "OFT" not in kind else kind for kind in kinds))
+        lines.append(f"| {method} | {f'{types} alone' if alone else said} |")
+    same(request, "adapters", lines)
