@@ -147,12 +147,6 @@ def test_a_frozen_part_is_left_out_of_norm_and_sum() -> None:
     assert set(sums) == set(want)
 
 
-class Scale(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.gain = nn.Parameter(torch.ones(3))
-
-
 class Odd(nn.Module):
     """Uses a weight behind its layer's back."""
 
@@ -164,9 +158,9 @@ class Odd(nn.Module):
         return self.layer(x) + x @ self.layer.weight
 
 
-def test_an_unknown_module_is_refused_by_name() -> None:
-    with pytest.raises(UsageError, match=r"gain \(Scale\)"):
-        check_supported(nn.Sequential(Scale()))
+def test_what_has_no_forward_is_refused_by_name() -> None:
+    with pytest.raises(UsageError, match=r"gain \(ParameterDict\).*Rules exist for Linear"):
+        check_supported(nn.ParameterDict({"gain": nn.Parameter(torch.ones(3))}))
 
 
 def test_a_raw_use_of_a_weight_is_refused_by_name() -> None:

@@ -121,12 +121,25 @@ class Odd(nn.Module):
         return self.inner(*args, **kwargs) * self.scale
 
 
-def test_what_has_no_rule_is_named() -> None:
+def test_what_has_no_rule_is_named_and_run_one_record_at_a_time() -> None:
     model = MODELS["gpt2"]()
     model.transformer.h[0].mlp.c_proj = Odd(model.transformer.h[0].mlp.c_proj)
+    found = check(model, tokens=128, max_length=32)
+    assert found.generic == ("transformer.h.0.mlp.c_proj (Odd)",)
+    assert found.problems == []
+    assert found.memory is not None
+
+
+class Deciding(Odd):
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        return super().forward(*args, **kwargs) * (2 if self.scale.item() > 3 or args[0].sum().item() > 3 else 1)
+
+
+def test_what_cannot_be_run_one_record_at_a_time_is_refused_by_name() -> None:
+    model = MODELS["gpt2"]()
+    model.transformer.h[0].mlp.c_proj = Deciding(model.transformer.h[0].mlp.c_proj)
     found = check(model)
-    assert found.unsupported == ("transformer.h.0.mlp.c_proj.scale (Odd)",)
-    assert found.problems == ["no per-record gradient rule for transformer.h.0.mlp.c_proj.scale (Odd)"]
+    assert any("(Deciding), and it cannot be run one record at a time" in problem for problem in found.problems)
     assert found.memory is None
 
 
@@ -165,11 +178,20 @@ def test_the_command_prints_and_returns_what_it_finds(tmp_path: Path, capsys: py
 def test_the_command_names_what_is_unsupported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shape = tmp_path / "shape.json"
     mixture = {"num_local_experts": 2, "num_experts_per_tok": 1, "intermediate_size": 24, "num_key_value_heads": 2}
-    shape.write_text(json.dumps({"model_type": "mixtral", "max_position_embeddings": 64} | LLAMA | mixture))
+    shape.write_text(json.dumps({"model_type": "llama4_text", "max_position_embeddings": 64} | LLAMA | mixture))
     assert run(["check", str(shape), "--json"]) == 2
     found = json.loads(capsys.readouterr().out)
-    assert any("experts" in name for name in found["unsupported"])
-    assert found["memory"] is None
+    assert any("Llama4TextExperts" in name for name in found["generic"])
+    assert any("differ from one record at a time" in problem for problem in found["problems"])
+    shape.write_text(json.dumps({"model_type": "mixtral", "max_position_embeddings": 64} | LLAMA | mixture))
+    assert run(["check", str(shape), "--tokens", "64"]) == 0
+    assert "MixtralExperts" in capsys.readouterr().out
+    shape.write_text(json.dumps({"model_type": "mamba", "state_size": 4, "hidden_size": 16, "num_hidden_layers": 1}))
+    assert run(["check", str(shape), "--tokens", "64"]) == 0
+    assert "for want of a rule: backbone.layers.0.mixer (MambaMixer)" in capsys.readouterr().out
+    shape.write_text(json.dumps({"model_type": "t5"}))
+    assert run(["check", str(shape), "--task", "classify"]) == 2
+    assert "reads one text and writes another" in capsys.readouterr().err
     pytest.importorskip("peft", reason="adapters come with the extra taciturn[lora]")
     shape.write_text(json.dumps({"model_type": "gpt2"} | GPT2))
     assert run(["check", str(shape), "--lora", "2", "--tokens", "64", "--json"]) == 0

@@ -126,6 +126,9 @@ def show(found: Any) -> None:
 
     layers = ", ".join(f"{n} {name}" for name, n in found.layers.items())
     out.print(f"{found.model}: {found.trainable:,} of {found.parameters:,} parameters are trained, in {layers}")
+    if found.generic:
+        some = ", ".join(found.generic[:4]) + (", …" if len(found.generic) > 4 else "")
+        out.print(f"run once more, one record at a time, for want of a rule: {some}", soft_wrap=True)
     for problem in found.problems:
         out.print(f"[red]{problem}[/red]", soft_wrap=True)
     if found.difference is not None:

@@ -153,7 +153,8 @@ def run_model(model: Any, batch: Batch) -> Tensor:
     read = batch.labels is None or batch.at is not None  # at each token; a classifier's head may ask for the mask
     attention = None if read and looks_back(model) else batch.attention
     logits: Tensor = model(input_ids=batch.input_ids, attention_mask=attention, **more).logits
-    return logits
+    T = batch.input_ids.shape[1]
+    return logits[:, -T:] if logits.dim() == 3 and logits.shape[1] > T else logits  # a trained prompt stands before
 
 
 def looks_back(model: Any) -> bool:

@@ -20,6 +20,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 
 from taciturn.errors import UsageError, nearest
 from taciturn.models import awd_lstm, gguf, lstm
+from taciturn.models.families import WORKING
 
 Task = Literal["causal", "classify", "masked"]
 OURS: dict[str, Any] = {"lstm": lstm.LSTMConfig, "awd-lstm": awd_lstm.AWDLSTMConfig}
@@ -138,6 +139,8 @@ def _labels(task: Task, labels: Sequence[str]) -> dict[str, Any]:
 def _refuse_misfit(config: Any, task: Task) -> None:
     """A model read in a way it was not made for gives numbers, and wrong ones."""
     kind = config.model_type
+    if getattr(config, "is_encoder_decoder", False):
+        raise UsageError(f"{kind} reads one text and writes another, and there is no task of that form here. {WORKING}")
     encoder = kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES and not getattr(config, "is_decoder", False)
     if task == "causal" and encoder:
         raise UsageError(f"{kind} reads text from both sides and cannot be a causal language model: choose task masked")

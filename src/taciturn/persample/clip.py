@@ -5,7 +5,7 @@ The rule decides the factors only; each bounds what one unit adds to the sum by 
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from math import sqrt
 
 import torch
@@ -114,12 +114,14 @@ CANCELLED = 1 / 16
 def _squared_norms(tape: Tape) -> Tensor:
     """‖G_u‖² by layer, [L, U]; shared parameters with their cross terms. Rounding may leave a tiny negative: 0."""
     by_key: dict[str, list[Use]] = defaultdict(list)
+    times = Counter(key for use in tape.uses for key in _keys(use))
     for use in tape.uses:
         by_key[use.key].append(use)
+        twice = [key for key in _keys(use) if isinstance(use, LSTMUse) and times[key] > 1]
+        if twice:
+            raise UsageError(f"{twice[0]} was used twice in one pass: an LSTM's per-record gradients need a single run")
     found: dict[str, Tensor] = {}
     for key, uses in by_key.items():
-        if len(uses) > 1 and any(isinstance(use, LSTMUse) for use in uses):
-            raise UsageError(f"{key} was used twice in one pass: an LSTM's per-record gradients need a single run")
         found[key] = tape.squared[key][0] + cross_terms(uses, tape.units)
     cancelled = torch.stack([found[key] < CANCELLED * tape.squared[key][1] for key in found])
     if bool(cancelled.any()):

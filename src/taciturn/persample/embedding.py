@@ -23,7 +23,7 @@ class EmbeddingUse:
     rows: int
 
     def squared_norms(self) -> tuple[Tensor, Tensor]:
-        return gram_product(self.g, self.g, self.ids)
+        return gram_product(None, self.g, self.ids)
 
     def gradients(self, u: int) -> dict[str, Tensor]:
         table = torch.zeros(self.rows, self.g.shape[2], dtype=torch.float64, device=self.g.device)

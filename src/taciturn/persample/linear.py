@@ -91,23 +91,23 @@ class AffineUse:
 
 
 @dataclass(slots=True)
-class VectorUse:
-    """A parameter small enough to keep its per-unit gradients, g_Ud: biases and norm weights."""
+class KeptUse:
+    """A parameter whose gradients are kept for each unit, g [U, *its shape]: biases, norm weights, small modules."""
 
     key: str
     g: Tensor
 
     def squared_norms(self) -> tuple[Tensor, Tensor]:
-        return exactly(self.g.square().sum(1))
+        return exactly(self.g.reshape(len(self.g), -1).square().sum(1))
 
     def gradients(self, u: int) -> dict[str, Tensor]:
         return {self.key: self.g[u].double()}
 
     def forget(self, units_U: Tensor) -> None:
-        self.g = self.g.masked_fill(units_U[:, None], 0)
+        self.g = self.g.masked_fill(units_U.view(-1, *[1] * (self.g.dim() - 1)), 0)
 
     def add_clipped(self, c_U: Tensor, into: Sums) -> None:
-        into.add(self.key, c_U @ self.g)
+        into.add(self.key, (c_U @ self.g.reshape(len(self.g), -1)).view(self.g.shape[1:]))
 
 
 class Affine(torch.autograd.Function):
@@ -123,7 +123,8 @@ class Affine(torch.autograd.Function):
         w = w if site.transposed else w.t()
         rows = x.view(-1, x.shape[-1])
         y = rows @ w if b is None else torch.addmm(b, rows, w)
-        return y.view(*x.shape[:-1], w.shape[1])
+        shape = [*x.shape[:-1], w.shape[1]]
+        return torch.ops.aten._unsafe_view(y, shape)  # type: ignore[no-any-return]  # no view: some models add in place
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -135,7 +136,7 @@ class Affine(torch.autograd.Function):
             gx = g @ w.t() if site.transposed else g @ w
         g_U = site.tape.by_unit(g, site.name)
         if site.bias:
-            site.tape.add(VectorUse(site.bias, sum_positions(g_U)))
+            site.tape.add(KeptUse(site.bias, sum_positions(g_U)))
         if site.weight:
             site.tape.add(AffineUse(site.weight, site.tape.by_unit(x, site.weight), g_U, site.transposed))
         return gx, None, None, None
@@ -159,9 +160,9 @@ def exactly(norms_U: Tensor) -> tuple[Tensor, Tensor]:
     return norms_U, norms_U
 
 
-def gram_product(x_UTd: Tensor, g_UTp: Tensor, same_UT: Tensor | None = None) -> tuple[Tensor, Tensor]:
-    """(⟨x_u x_uᵀ, g_u g_uᵀ⟩, its diagonal Σ_t ‖x_t‖²‖g_t‖²), both [U]; with ``same_UT`` (ids) the first factor is
-    [id_s = id_t] instead and x is not read. Where the first is far below the second, positions cancelled, and its rounding
+def gram_product(x_UTd: Tensor | None, g_UTp: Tensor, same_UT: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """(⟨x_u x_uᵀ, g_u g_uᵀ⟩, its diagonal Σ_t ‖x_t‖²‖g_t‖²), both [U]; without x its products are one, and with ``same_UT``
+    (ids) only positions of equal ids meet. Where the first is far below the second, positions cancelled, and its rounding
     error is of the second's size."""
     T = g_UTp.shape[1]
     total = g_UTp.new_zeros(g_UTp.shape[0], dtype=torch.float32)
@@ -170,10 +171,12 @@ def gram_product(x_UTd: Tensor, g_UTp: Tensor, same_UT: Tensor | None = None) ->
         for j in range(i, T, TILE):
             a, b = slice(i, i + TILE), slice(j, j + TILE)
             gg = torch.bmm(g_UTp[:, a].float(), g_UTp[:, b].float().transpose(1, 2))
-            if same_UT is None:
-                xx = torch.bmm(x_UTd[:, a].float(), x_UTd[:, b].float().transpose(1, 2))
+            if x_UTd is None:
+                xx = torch.ones_like(gg)
             else:
-                xx = (same_UT[:, a, None] == same_UT[:, None, b]).to(gg.dtype)
+                xx = torch.bmm(x_UTd[:, a].float(), x_UTd[:, b].float().transpose(1, 2))
+            if same_UT is not None:
+                xx *= same_UT[:, a, None] == same_UT[:, None, b]
             total += torch.linalg.vecdot(gg.flatten(1), xx.flatten(1)) * (1 if i == j else 2)
             if i == j:
                 diagonal += torch.linalg.vecdot(gg.diagonal(dim1=1, dim2=2), xx.diagonal(dim1=1, dim2=2))

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from taciturn.persample.embedding import EmbeddingUse
-from taciturn.persample.linear import AffineUse, VectorUse
+from taciturn.persample.linear import AffineUse, KeptUse
 from taciturn.persample.tape import Use
 
 
@@ -22,8 +22,8 @@ def cross_terms(uses: list[Use], units: int) -> Tensor | float:
 
 def inner(a: Use, b: Use, units: int) -> Tensor:
     """⟨G_a, G_b⟩ per unit, [U], for two uses of the same parameter."""
-    if isinstance(a, VectorUse) and isinstance(b, VectorUse):
-        return (a.g * b.g).sum(1)
+    if isinstance(a, KeptUse) and isinstance(b, KeptUse):
+        return (a.g * b.g).reshape(units, -1).sum(1)
     if isinstance(a, EmbeddingUse) and isinstance(b, EmbeddingUse):
         same = a.ids[:, :, None] == b.ids[:, None, :]
         return (torch.bmm(a.g.float(), b.g.float().transpose(1, 2)) * same).sum((1, 2))
@@ -36,9 +36,7 @@ def inner(a: Use, b: Use, units: int) -> Tensor:
         return (_grams(al, bl) * _grams(ar, br)).sum((1, 2))
     if isinstance(a, AffineUse) and isinstance(b, AffineUse) and a.kept is not None and b.kept is not None:
         return (a.kept.flatten(1) * b.kept.flatten(1)).sum(1)
-    if isinstance(a, AffineUse | VectorUse) and isinstance(b, AffineUse | VectorUse):  # the slow way, for odd pairs
-        return torch.stack([_product(a, b, u) for u in range(units)])
-    raise TypeError(f"no inner product between {type(a).__name__} and {type(b).__name__}")
+    return torch.stack([_product(a, b, u) for u in range(units)])  # the slow way, for odd pairs
 
 
 def _product(a: Use, b: Use, u: int) -> Tensor:

@@ -16,10 +16,11 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from taciturn.errors import UsageError
 from taciturn.models.hf import context_length
 from taciturn.models.loss import Batch, record_losses
 from taciturn.models.tokens import Tokens
-from taciturn.persample.capture import captured, unsupported
+from taciturn.persample.capture import captured, generic_modules, unsupported
 from taciturn.persample.isolated import mixes_records, without_dropout
 from taciturn.persample.premise import TOLERANCE, disagreement, verify
 from taciturn.training.plan import Plan
@@ -54,18 +55,21 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """layers: types of layers with something to train and how many there are. unsupported: trainable parameters without a
-    rule. mixing: what makes one record's output depend on others. difference: the largest relative difference between
-    per-record gradients as passes take them and one record at a time; worst: the parameter it is largest in. padding: the
-    largest difference of a record's loss when others are longer. The last four are None where something stands against
-    the model."""
+    """layers: types of layers with something to train and how many there are. unsupported: trainable parameters that
+    nothing can be recorded of. generic: modules without a rule of their own, which are run once more, one record at a
+    time. mixing: what makes one record's output depend on others. refused: what stood against a first pass. difference:
+    the largest relative difference between per-record gradients as passes take them and one record at a time; worst: the
+    parameter it is largest in. padding: the largest difference of a record's loss when others are longer. The last four
+    are None where something stands against the model."""
 
     model: str
     parameters: int
     trainable: int
     layers: dict[str, int]
     unsupported: tuple[str, ...]
+    generic: tuple[str, ...] = ()
     mixing: tuple[str, ...] = ()
+    refused: str | None = None
     difference: float | None = None
     worst: str | None = None
     padding: float | None = None
@@ -76,6 +80,8 @@ class Check:
         """Why the model cannot be trained, in sentences; empty when it can."""
         found = [f"no per-record gradient rule for {name}" for name in self.unsupported]
         found += [f"a record's gradient would depend on other records: {reason}" for reason in self.mixing]
+        if self.refused is not None:
+            found.append(self.refused)
         if self.difference is not None and not self.difference <= TOLERANCE:
             found.append(
                 f"per-record gradients differ from one record at a time by {self.difference:.2g}, most in {self.worst}"
@@ -107,13 +113,17 @@ def check(
         sum(p.numel() for p in trainable),
         _layers(model),
         tuple(unsupported(model)),
+        tuple(f"{name or 'the model'} ({type(m).__name__})" for name, m in generic_modules(model).items()),
     )
     if report.unsupported or not trainable:
         return report
     if mixing := mixes_records(model, max_length or 0):
         return replace(report, mixing=tuple(mixing))
     batch = random_batch(model, SHORT, classify)
-    difference, worst = disagreement(model, _losses(model, batch), len(batch))
+    try:
+        difference, worst = disagreement(model, _losses(model, batch), len(batch))
+    except UsageError as error:
+        return replace(report, refused=str(error))
     report = replace(report, difference=difference, worst=worst, padding=_padding(model, batch))
     width = min(n for n in (max_length or LONGEST, context_length(model)) if n)
     rows = max(1, tokens // width)
