@@ -74,10 +74,16 @@ class Expert(nn.Module):
 
 
 class Faint(nn.Module):
-    """Reads a millionth of the record before: a difference that rounding would hide."""
+    """Reads a millionth of the record before, or of the one behind: a difference that rounding would hide."""
+
+    def __init__(self, step: int) -> None:
+        super().__init__()
+        self.step = step
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return x + 1e-6 * x.roll(1, 0)
+        far = torch.zeros_like(x[:1])
+        beside = torch.cat((far, x[:-1])) if self.step < 0 else torch.cat((x[1:], far))
+        return x + 1e-6 * beside
 
 
 class Looking(nn.Module):
@@ -88,7 +94,8 @@ class Looking(nn.Module):
 
 
 MIXING = {
-    "faint": (Faint, "mixes records"),
+    "faint, before": (lambda: Faint(-1), "mixes records"),
+    "faint, behind": (lambda: Faint(1), "mixes records"),
     "looking": (Looking, "what stands behind its end"),
     "centred": (Centred, "mixes records"),
     "counting": (Counting, r"dropout\.mean is changed by every pass"),
