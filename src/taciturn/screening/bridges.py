@@ -36,7 +36,7 @@ ARTICLES = frozenset(
 BEFORE = ARTICLES.union(
     "van von vom t ten ter gebrüder gebr fratelli f.lli hnos".split(),
     "rue avenue boulevard chemin allée impasse quai via viale piazza piazzale corso vicolo calle avenida paseo plaza rua "
-    "travessa praça ul ulica ulicy al aleja alei pl plac placu os osiedle c/ av".split()
+    "travessa praça ul ulica ulicy al aleja alei pl plac placu os osiedle c/ av".split(),
 )
 """Also what surnames and firms begin with, and kinds of streets, where they stand before the name."""
 CAPITAL = frozenset("di da dal dalla del dei degli della delle dello do dos das du são zu zum zur".split())

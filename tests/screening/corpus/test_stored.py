@@ -1,4 +1,4 @@
-"""Screened corpora by URL: the bytes of a folder, the manifest last, and on this machine a copy that is a folder as any other."""
+"""Screened corpora by URL: the bytes of a folder, the manifest last, and on this machine a copy, a folder as any other."""
 
 from __future__ import annotations
 

@@ -44,7 +44,8 @@ if sys.argv[1].endswith("/killed"):  # while the fifth file is put
     S3FileSystem.put_file = put_file
 if __name__ == "__main__":
     screen(read(*sys.argv[4:], user="user"), policy("phone", "email"), policy("conservative"),
-           out=sys.argv[1].removesuffix("/killed"), workers=int(sys.argv[2]), engine="local" if sys.argv[3] == "local" else "ray")
+           out=sys.argv[1].removesuffix("/killed"), workers=int(sys.argv[2]),
+           engine="local" if sys.argv[3] == "local" else "ray")
 """
 
 
