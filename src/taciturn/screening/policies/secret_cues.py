@@ -1,8 +1,8 @@
 """Words beside which a secret is likely to stand, by language: what ``conservative:strict`` keeps whole records for.
 
 Names, addresses, births, passwords, accounts and papers as people speak of them. Words that mean something else more often
-stay out ("compte", "cuenta"), or stand with what makes them one ("mon compte"). So do, but in English, kinds of streets
-("rue", "via"): a cue inside a secret is masked with it, which frees the rest of its record, and that shows in its skeleton.
+stay out ("compte", "cuenta"), or stand with what makes them one ("mon compte"). So do, but in English, words of addresses
+("rue", "señora"): a cue inside a secret is masked with it, which frees the rest of its record, and its skeleton tells.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CUES = {
     "vivo, vive, viven, vivimos, resido, reside, residente, contraseña, clave, password, pin, usuario, nacido, "
     "nacida, nací, nació, nacimiento, cumpleaños, mi cuenta, su cuenta, número de cuenta, cuenta bancaria, iban, "
     "móvil, celular, teléfono, tlf, pasaporte, dni, nie, nif, carné de conducir, permiso de conducir, seguridad "
-    "social, expediente, referencia, señor, señora, sr, sra, don, doña, dra",
+    "social, expediente, referencia, sr, sra, don, doña, dra",
     "it": "nome, nomi, cognome, cognomi, mi chiamo, ti chiami, si chiama, indirizzo, cap, codice postale, codice "
     "fiscale, abito, abita, abitano, residente, residenza, domicilio, password, parola d'ordine, pin, nome "
     "utente, login, nato, nata, nascita, compleanno, mio conto, suo conto, numero di conto, conto corrente, iban, "
@@ -55,7 +55,7 @@ _CUES = {
     "pin, utilizador, usuário, login, nascido, nascida, nasci, nasceu, nascimento, aniversário, minha conta, sua "
     "conta, número de conta, conta bancária, iban, telemóvel, celular, telefone, tel, passaporte, carta de "
     "condução, carteira de motorista, cartão de cidadão, bilhete de identidade, nif, cpf, cnh, segurança social, "
-    "referência, senhor, senhora, sr, sra, dona, dra",
+    "referência, sr, sra, dona, dra",
 }
 
 
