@@ -40,7 +40,8 @@ from taciturn.privacy.accounting.calibrate import noise_multiplier
 from taciturn.privacy.accounting.events import Event, PoissonGaussian
 from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus
+from taciturn.screening.corpus.manifest import MANIFEST
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import MASK, Document, Record
 from taciturn.text.readers import Corpus
 from taciturn.text.segment import Unit, split

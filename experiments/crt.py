@@ -28,7 +28,8 @@ import taciturn as tt
 from taciturn.auditing.canaries.templates import Planted, Template, draw, plant
 from taciturn.data.loaders import load
 from taciturn.privacy.guarantees.evidence import ALLOWED
-from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus
+from taciturn.screening.corpus.manifest import MANIFEST
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import MASK, Document, Record
 from taciturn.text.readers import Corpus
 from taciturn.text.segment import split

@@ -27,7 +27,8 @@ from common import Row, Work, number, records, table, untrained
 import taciturn as tt
 from taciturn.data.loaders import load
 from taciturn.mechanisms.uedp import Config, facts
-from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus
+from taciturn.screening.corpus.manifest import MANIFEST
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.corrections import Correction, Corrections
 from taciturn.screening.policies.view import View

@@ -35,7 +35,8 @@ from taciturn.models.held_out import utility
 from taciturn.models.sequences import touched
 from taciturn.models.tokens import encode_all
 from taciturn.privacy.guarantees.evidence import ALLOWED
-from taciturn.screening.corpus.screened import MANIFEST, ScreenedCorpus
+from taciturn.screening.corpus.manifest import MANIFEST
+from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.policies.public import Public
 from taciturn.screening.policies.public_kinds import KINDS
 from taciturn.screening.redact import BRIDGED, redact

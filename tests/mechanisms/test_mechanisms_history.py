@@ -135,3 +135,20 @@ def test_the_key_of_a_run_is_that_of_its_plan_file(tmp_path: Path) -> None:
     keys = [run.last.key for run in read_history(tmp_path / "screened")]
     assert keys == [plan_key(load_json(Run(tmp_path / name).folder / "plan.json")) for name in ("a", "b")]
     assert len(set(keys)) == 2
+
+
+def test_a_corpus_by_url_remembers_in_its_copy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run notes the copy it read, so that it is resumed, certified and counted without the store."""
+    fsspec = pytest.importorskip("fsspec", reason="needs the cloud extra")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    url = "memory://history/of/runs"
+    copy = screen(Corpus.from_texts(TEXTS), policy("phone"), policy("conservative"), out=url).path
+    assert copy is not None
+    train(config(url), tmp_path / "one")  # type: ignore[arg-type]
+    assert Run(tmp_path / "one").config.corpus == str(copy)
+    train(config(url, 3.0), tmp_path / "two")  # type: ignore[arg-type]
+    fsspec.filesystem("memory").rm("/history", recursive=True)
+    assert certify(tmp_path / "two", groups={"g": ["Quill"]}).other_runs["known"] == 1
+    assert counts(copy) == [("finished", STEPS)] * 2
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "moved"))
+    assert certify(tmp_path / "one").other_runs["known"] == 1, "where the copy is stands in the run"

@@ -14,7 +14,8 @@ from taciturn.text.readers import Corpus
 from taciturn.text.spans import Span
 
 WORDS = st.sampled_from(
-    f"of de the le a street Inc. and &amp; mayo home {MASK} {MASK} ({MASK}), x{MASK} upon I - _ to\n".split(" ")
+    f"of de the le a street Inc. and &amp; mayo home {MASK} {MASK} ({MASK}), x{MASK} upon I - _ to\n "
+    "e figli & sons z o.o. van der Di di 't co".split(" ")
 )
 TEXTS = st.lists(WORDS, max_size=10).map(" ".join)
 
@@ -41,6 +42,38 @@ def test_a_secret_is_masked_whole(text: str, skeleton: str) -> None:
     """Each left half a secret where only signs were joined."""
     assert skeletons(text) == [skeleton]
     assert skeletons(text, "signs") != [skeleton] or "&#64;" in text
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "rest"),
+    [
+        ("pl", "faktura firmy Kempka Sp. z o.o. jest jeszcze otwarta", "faktura firmy … jest jeszcze otwarta"),
+        ("pl", "faktura firmy Kempka sp. z o.o. jest jeszcze otwarta", "faktura firmy … jest jeszcze otwarta"),
+        ("pl", "faktura firmy Starek i syn s.c. jest jeszcze otwarta", "faktura firmy … jest jeszcze otwarta"),
+        ("it", "la fattura di Polizzi e figli non è ancora pagata", "la fattura di … non è ancora pagata"),
+        ("de", "die Rechnung von Kleinschmidt & Söhne ist offen", "die Rechnung … ist offen"),
+        ("de", "die Rechnung von Kleinschmidt und Söhne ist offen", "die Rechnung … ist offen"),
+        ("de", "hier wohnt von der Leyen mit uns", "hier wohnt … mit uns"),
+        ("en", "the bill of Kleinschmidt and sons is open", "the bill of … is open"),
+        ("fr", "la facture de Lemoine et fils est ouverte", "la facture … est ouverte"),
+        ("es", "la factura pagada por Quintanilla y hermanos está bien", "la factura pagada por … está bien"),
+        ("nl", "het huis is nu bij van der Dussen en zonen", "het huis is nu bij …"),
+        ("nl", "dat is voor van 't Riet en niet voor u", "dat is voor … en niet voor u"),
+        ("nl", "dat is in Krimpen aan den IJssel en niet hier", "dat is in … en niet hier"),
+        ("it", "ho visto ieri Di Stefano in casa", "ho visto ieri … in casa"),
+        ("pt", "moro em São Januário agora", "moro em … agora"),
+    ],
+)
+def test_firms_and_surnames_are_masked_with_what_belongs_to_them(language: str, text: str, rest: str) -> None:
+    """Each left the end of a firm or the beginning of a surname."""
+    wide = policy("conservative" + (f"@{language}" if language != "en" else ""))
+    made = screen(Corpus.from_texts([text]), policy("pii"), wide, unit="document").texts("skeletons")
+    assert made == [rest.replace("…", MASK)]
+
+
+def test_an_and_or_a_preposition_by_itself_stays() -> None:
+    assert whole(f"{MASK} and may go") == f"{MASK} and may go"
+    assert whole(f"vado di {MASK} e dico") == f"vado di {MASK} e dico"
 
 
 def test_other_words_keep_masks_apart() -> None:

@@ -31,7 +31,7 @@ def budget(
         Parameter(help="LAW:MEAN: also what the best of so many runs costs; e.g. geometric:10, poisson:3,10"),
     ] = None,
     corpus: Annotated[
-        Path | None, Parameter(help="a screened corpus: what all runs on it spend, what its labels allow")
+        str | None, Parameter(help="a screened corpus: what all runs on it spend, what its labels allow")
     ] = None,
     plot: Annotated[Path | None, Parameter(help="write curves to FILE.html or FILE.svg")] = None,
     json: Json = False,
@@ -168,11 +168,12 @@ def _print_one(result: dict[str, Any]) -> None:
         )
 
 
-def _of_corpus(corpus: Path, delta: float, json: bool) -> None:
+def _of_corpus(corpus: str, delta: float, json: bool) -> None:
     from taciturn.cli.budget_corpus import corpus_budget, show_corpus
     from taciturn.cli.show import as_json
+    from taciturn.screening.corpus.screened import folder_of
 
-    found = corpus_budget(corpus, delta)
+    found = corpus_budget(folder_of(corpus), delta)
     if json:
         as_json(found)
     else:

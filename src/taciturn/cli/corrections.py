@@ -20,7 +20,7 @@ Example: `taciturn corrections export screened/ -n 200 -o todo.jsonl` (both comm
 
 @corrections.command(name="export")
 def export(
-    screened: Path,
+    screened: str,
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="the file to correct; it holds text")],
     n: Annotated[int, Parameter(name=["-n", "--n"], help="records to draw")] = 200,
@@ -62,7 +62,7 @@ def export(
 
 @corrections.command(name="import")
 def import_(
-    screened: Path,
+    screened: str,
     done: Annotated[Path, Parameter(help="the corrected file")],
     *paths: Annotated[str, Parameter(help="the files the corpus was screened from; without them nothing is screened")],
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="the screened folder to write")] = None,

@@ -39,7 +39,7 @@ def init(
     from taciturn.project.write import render
     from taciturn.text.atomic import write_text
     from taciturn.text.readers import read
-    from taciturn.text.readers.remote import is_url
+    from taciturn.text.urls import is_url
 
     if "-" in files or "/dev/stdin" in files:
         raise UsageError(

@@ -13,7 +13,7 @@ from taciturn.mechanisms import MECHANISMS
 
 def plan(
     mechanism: Annotated[str, Parameter(help=f"one of {', '.join(MECHANISMS)}")],
-    corpus: Path,
+    corpus: Annotated[str, Parameter(help="a screened folder, or its URL")],
     *,
     model: str = "lstm",
     tokenizer: str = "auto",
@@ -46,10 +46,11 @@ def plan(
     from taciturn.mechanisms.targets import warn_of_targets
     from taciturn.privacy.guarantees import selection_law
     from taciturn.screening.corpus.screened import load
+    from taciturn.text.urls import is_url
 
     raw: dict[str, Any] = {
         "mechanism": mechanism,
-        "corpus": str(corpus.resolve()),
+        "corpus": corpus if is_url(corpus) else str(Path(corpus).resolve()),
         "model": {"name": model, "tokenizer": tokenizer},
         "epsilon": epsilon,
         "delta": delta,
@@ -59,11 +60,12 @@ def plan(
     config = parse(RunConfig, assign(raw, set_), "plan")
     runs = None if selection is None else selection_law.parse(selection)
     screened = load(corpus)
+    folder = screened.path or Path(corpus)
     made = make_plan(config, screened)
     warn_of_targets(made, screened)
     promises = expected_guarantees(config, made, screened) if hasattr(mechanism_named(mechanism), "facts") else []
     chosen = None if runs is None else if_chosen(config, made, screened, runs)
-    drawn = None if runs is None or output is None else number_of_runs(corpus, runs)
+    drawn = None if runs is None or output is None else number_of_runs(folder, runs)
     if output is not None:
         save_config(config, output)
         talk.print(f"wrote {output}; next: taciturn train {output} -o runs/NAME")

@@ -105,7 +105,8 @@ def _source(
     """π, π_c and the records of a screened folder or of files."""
     from taciturn.cli.measured import build, policies
     from taciturn.errors import UsageError
-    from taciturn.screening.corpus.screened import MANIFEST, load
+    from taciturn.screening.corpus.manifest import MANIFEST
+    from taciturn.screening.corpus.screened import load
     from taciturn.screening.measuring.preview import of_corpus, of_screened
     from taciturn.screening.sparing import Sparing
 

@@ -23,7 +23,7 @@ LEVELS = ("conservative", "conservative:strict", "conservative:paranoid", ALL)
 
 
 def recall(
-    screened: Annotated[Path, Parameter(help="the folder the sample came from")],
+    screened: Annotated[str, Parameter(help="the folder the sample came from")],
     labels: Annotated[Path, Parameter(help="the labels file")],
     *,
     policy: Pi = (),

@@ -21,7 +21,7 @@ KINDS = "name,phone,email,address,number,date,password,secret,unsure"
 
 
 def review(
-    screened: Annotated[Path, Parameter(help="folder that `taciturn screen` wrote", name="DIR")],
+    screened: Annotated[str, Parameter(help="folder that `taciturn screen` wrote", name="DIR")],
     *,
     n: Annotated[int | None, Parameter(name=["-n", "--n"], help="records to draw; 400 if not given")] = None,
     by: Annotated[Literal["simple", "cue"], Parameter(help="how to draw, as in `taciturn sample`")] = "simple",
@@ -57,11 +57,11 @@ def review(
     """
     from taciturn.errors import UsageError
     from taciturn.reviewing.labels_file import CORRECTED, LABELS, Design, Names, begin
-    from taciturn.screening.corpus.screened import load
+    from taciturn.screening.corpus.screened import folder_of, load
 
     if not 0 < confidence < 1:
         raise UsageError(f"--confidence must lie in (0, 1), found {confidence:g}")
-    names = Names(labels or screened / (CORRECTED if corrections else LABELS))
+    names = Names(labels or folder_of(screened) / (CORRECTED if corrections else LABELS))
     if merge:
         _merge(screened, names, force, json)
         return
@@ -149,7 +149,7 @@ def _progress(desk: Desk) -> str:
 
 
 def _end(
-    desk: Desk, screened: Path, bound: dict[str, Any] | None, corrections: bool, reviewer: str | None, json: bool
+    desk: Desk, screened: str, bound: dict[str, Any] | None, corrections: bool, reviewer: str | None, json: bool
 ) -> None:
     from taciturn.cli.show import as_json, out, talk
 
@@ -191,7 +191,7 @@ def _bound(bound: dict[str, Any]) -> str:
     )
 
 
-def _merge(screened: Path, names: Names, force: bool, json: bool) -> None:
+def _merge(screened: str, names: Names, force: bool, json: bool) -> None:
     from taciturn.cli.show import as_json, out, talk
     from taciturn.errors import UsageError
     from taciturn.reviewing.desk import alone

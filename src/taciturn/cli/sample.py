@@ -11,7 +11,7 @@ from taciturn.cli.options import Json
 
 
 def sample(
-    screened: Annotated[Path, Parameter(help="folder that `taciturn screen` wrote")],
+    screened: Annotated[str, Parameter(help="folder that `taciturn screen` wrote")],
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="the labels file to write; it holds text")],
     n: Annotated[int, Parameter(name=["-n", "--n"], help="records to draw")] = 400,

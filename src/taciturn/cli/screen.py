@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
@@ -21,7 +21,7 @@ def screen(
             "datasets, hf:NAME#SPLIT; with --format: lines, whatsapp, slack; s3://, gs:// and other URLs"
         ),
     ],
-    output: Annotated[Path, Parameter(name=["--output", "-o"], help="the screened folder to write")],
+    output: Annotated[str, Parameter(name=["--output", "-o"], help="the screened folder to write, or its URL")],
     policy: Annotated[
         tuple[str, ...],
         Parameter(name=["--policy", "-p"], help="π, what to redact: names from `taciturn policies`; may be repeated"),
@@ -72,13 +72,14 @@ def screen(
     from taciturn.screening.pipeline import screen as run
     from taciturn.screening.policies import policy as build
     from taciturn.screening.policies.registry import split
+    from taciturn.text.urls import is_url
 
     writable(misses)
     corpus = reading.corpus(paths)
     both = build(*split(policy), file=policy_file), build(*split(conservative), file=policy_file)
     for note in notes(corpus, *both):
         talk.print(f"note: {note}", markup=False)
-    with screening(output.name) as notify:
+    with screening(PurePath(output).name) as notify:
         done = run(
             corpus,
             *both,
@@ -100,6 +101,8 @@ def screen(
             notify=notify,
         )
     counts, manifest = done.counts, done.manifest
+    if done.path is not None and is_url(output):
+        talk.print(f"the copy of {output} on this machine, which remembers the runs: {done.path}", markup=False)
     if misses is not None:
         write_misses(misses, misses_of(done, corpus, *both, spared.read()))
     if json:

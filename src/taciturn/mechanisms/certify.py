@@ -17,9 +17,9 @@ from taciturn.mechanisms.run import Run
 from taciturn.mechanisms.values import standing
 from taciturn.privacy.certificates.certificate import Certificate, issue, load_json
 from taciturn.privacy.guarantees.evidence import Evidence
-from taciturn.screening.corpus.manifest import Manifest
+from taciturn.screening.corpus.manifest import MANIFEST, Manifest
 from taciturn.screening.corpus.occurrences import places, regardless_of_case
-from taciturn.screening.corpus.screened import MANIFEST, Part, ScreenedCorpus, load
+from taciturn.screening.corpus.screened import Part, ScreenedCorpus, load
 from taciturn.text.atomic import write_text
 from taciturn.training.plan import LEARNED
 
@@ -87,7 +87,7 @@ def _certify(
     if private_validation is not None:
         evidence = replace(evidence, private_validation=private_validation)
     count = chosen if selected else with_others
-    evidence = count(evidence, folder, run.config.corpus)
+    evidence = count(evidence, folder, Path(run.config.corpus))
     write_text(folder / "evidence.json", json.dumps(evidence.to_json(), indent=1, sort_keys=True))
     certificate = issue(folder, guarantees, {name: version(name) for name in ("torch", "transformers", "numpy")})
     certificate.write(folder / "certificate.json")

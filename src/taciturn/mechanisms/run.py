@@ -17,6 +17,7 @@ from taciturn.mechanisms.settings import RunConfig
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.corpus.screened import load as load_screened
 from taciturn.text.document import Record
+from taciturn.text.urls import is_url
 
 __all__ = ["Run", "make_plan", "train"]
 
@@ -45,6 +46,10 @@ def train(
     if config.train.tensorboard:
         summary_writer()  # a missing extra is named before anything is written
     screened = screened if screened is not None else load_screened(config.corpus)
+    if screened.path is not None and is_url(
+        config.corpus
+    ):  # later steps find the history of runs where this one writes it
+        config = config.model_copy(update={"corpus": str(screened.path)})
     with joined(config.train.timeout_minutes) as world, ExitStack() as held:
         world.once(lambda: held.enter_context(training(out, resume)))
         plan = make_plan(config, screened, world.once(lambda: corpus_salt(out, resume)))

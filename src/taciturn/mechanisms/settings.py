@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import tomli_w
-from pydantic import Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from taciturn.errors import UsageError
 from taciturn.mechanisms.config import Strict, existing, parse, table_of
@@ -101,11 +102,12 @@ class TrainConfig(Strict):
 
 
 class RunConfig(Strict):
-    """run.toml. The mechanism's own options stand in ``options``. allow: what would else be an error in the plan, by name
+    """run.toml. The mechanism's own options stand in ``options``. corpus: a screened folder or its URL,
+    of which a run notes the copy it read. allow: what would else be an error in the plan, by name
     (see :mod:`taciturn.mechanisms.refusals`)."""
 
     mechanism: str
-    corpus: Path
+    corpus: Annotated[str, BeforeValidator(os.fspath)]
     model: ModelConfig
     epsilon: float | None = Field(None, gt=0)
     delta: float | None = Field(None, gt=0, lt=1)

@@ -95,7 +95,7 @@ def _screening(run: Path) -> Iterator[Use]:
     """Nothing where the screened corpus is not at hand."""
     from taciturn.mechanisms.run import Run
 
-    manifest = json_object(Run(run).config.corpus / "manifest.json") if (run / "run.toml").is_file() else None
+    manifest = json_object(Path(Run(run).config.corpus) / "manifest.json") if (run / "run.toml").is_file() else None
     if manifest is None:
         return
     for policy in manifest["policies"].values():

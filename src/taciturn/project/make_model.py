@@ -14,7 +14,7 @@ from taciturn.project.context import Shared
 from taciturn.project.progress import paid_for, resumable
 from taciturn.project.speaking import notes
 from taciturn.screening import pipeline
-from taciturn.screening.corpus.screened import MANIFEST
+from taciturn.screening.corpus.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from taciturn.text.segment import Unit

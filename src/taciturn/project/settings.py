@@ -25,8 +25,8 @@ from taciturn.screening.policies.public_kinds import Kind
 from taciturn.screening.policies.registry import split
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers import Corpus, read
-from taciturn.text.readers.remote import is_url
 from taciturn.text.segment import Unit
+from taciturn.text.urls import is_url
 
 
 class Read(table_of(ReadOptions, paths=(tuple[str, ...], Field(min_length=1)))):  # type: ignore[misc]
@@ -144,7 +144,7 @@ class Plan(Strict):
         parse(mechanism(self.mechanism).Config, self.options, f"options of {self.mechanism}")
         return RunConfig(
             mechanism=self.mechanism,
-            corpus=corpus.resolve(),
+            corpus=str(corpus.resolve()),
             model=model,
             epsilon=self.epsilon,
             delta=self.delta,

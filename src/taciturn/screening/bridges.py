@@ -27,18 +27,26 @@ SHORT = 3
 
 # ruff: noqa: SIM905  lists of words are read as such
 # Fixed lists, not learned, of words that no list of rare words marks: English; French; German; Spanish and Portuguese;
-# Italian; Dutch; Polish; Arabic names; what stands before numbers.
+# Italian; Dutch and Swedish; Polish; Arabic names; what stands before numbers.
 ARTICLES = frozenset(
     "a an the le la les un une der die das den dem des el los las il lo gli o os de het "
     "mr mrs ms miss dr prof sr sra srta don doña mme mlle herr frau sig pan pani".split()
 )
 """Articles and titles."""
 BEFORE = ARTICLES.union(
+    "van von vom t ten ter gebrüder gebr fratelli f.lli hnos".split(),
     "rue avenue boulevard chemin allée impasse quai via viale piazza piazzale corso vicolo calle avenida paseo plaza rua "
-    "travessa praça ul ulica ulicy al aleja alei pl plac placu os osiedle c/ av".split()
+    "travessa praça ul ulica ulicy al aleja alei pl plac placu os osiedle c/ av".split(),
 )
-"""Also kinds of streets, where they stand before the name."""
-BEHIND = frozenset(
+"""Also what surnames and firms begin with, and kinds of streets, where they stand before the name."""
+CAPITAL = frozenset("di da dal dalla del dei degli della delle dello do dos das du são zu zum zur".split())
+"""What surnames begin with and every other sentence has, too: only with a capital is it part of the name behind it."""
+KIN = frozenset(
+    "sons brothers bros partners associates söhne sohn gesellschafter fils frères associés hijos hermanos asociados figli "
+    "figlio associati zonen zoon filhos irmãos synowie syn wspólnicy söner co cie cia".split()
+)
+"""Whom a firm names behind its first name, an "and" before them."""
+BEHIND = KIN.union(
     "may march "
     "januar februar märz april mai juni juli august september oktober november dezember "
     "janvier février mars avril juin juillet août septembre octobre novembre décembre "
@@ -49,16 +57,16 @@ BEHIND = frozenset(
     "stycznia lutego marca kwietnia maja czerwca lipca sierpnia września października listopada grudnia "
     "street road lane avenue square terrace drive boulevard crescent court inc ltd llc plc corp co gmbh ag s "
     "mbh ohg kgaa e.v s.a s.a.s s.a.r.l sarl sas eurl s.r.l srl s.p.a spa s.n.c snc s.l s.l.u s.c sp o.o sp.k sp.j "
-    "b.v n.v bv nv lda ltda hb".split()
+    "b.v n.v bv nv lda ltda hb s.c stiftung groep groupe gruppe group".split(),
 )
-"""Months, kinds of streets and of firms, and the end of a genitive that stands by itself."""
+"""Also months, kinds of streets and of firms, and the end of a genitive that stands by itself."""
 PARTICLES = BEFORE.union(
     "of and upon".split(),
-    "du et sur sous aux au".split(),
-    "von vom van und zu zum zur am im auf".split(),
-    "del y e da do dos das".split(),
-    "di dei della delle dello".split(),
-    "ten ter op".split(),
+    "et sur sous aux au".split(),
+    "und am im auf".split(),
+    "y e".split(),
+    "op aan bij bei ob en och av af".split(),
+    CAPITAL,
     "z ze w we na nad pod i oraz".split(),
     "al bin ibn ben".split(),
     BEHIND,
@@ -66,7 +74,7 @@ PARTICLES = BEFORE.union(
 )
 """Words that stand inside names, dates and addresses. So does a letter by itself."""
 
-_OF = {"of", "de"}
+_OF, _AND = {"of", "de", "z"}, {"and", "und", "et", "y", "e", "en", "i", "och", ""}  # "": signs, as in "& Co."
 _MASK = re.compile(re.escape(MASK))
 _AROUND = re.compile(r"^[\W_]+|[\W_]+$")
 _FIRST, _LAST = re.compile(r"[ \t]{1,8}([^\s]{1,16})(?!\S)"), re.compile(r"(?<!\S)([^\s]{1,16})[ \t]{1,8}$")
@@ -130,17 +138,25 @@ def substituted(text: str, intervals: Sequence[Interval]) -> str:
 
 def _before(text: str, start: int, low: int) -> int:
     """Where the words of ``BEFORE`` begin that end at ``start``, on its line and not below ``low``."""
-    while start > low and (found := _LAST.search(text, max(low, start - 24), start)) and _bare(found[1]) in BEFORE:
+    while start > low and (found := _LAST.search(text, max(low, start - 24), start)) and _begins(found[1]):
         start = found.start(1)
     return start
 
 
+@lru_cache(1 << 14)
+def _begins(token: str) -> bool:
+    bare = _AROUND.sub("", token)
+    return bare.casefold() in BEFORE or (bare[:1].isupper() and bare.casefold() in CAPITAL)
+
+
 def _behind(text: str, end: int) -> int:
-    """Where the words of ``BEHIND`` end that begin at ``end``, on its line, an "of" before each at most."""
+    """Where the words of ``BEHIND`` end that begin at ``end``, on its line, an "of" or, for ``KIN``, an "and" before each at
+    most."""
     while found := _FIRST.match(text, end):
-        if _bare(found[1]) in _OF:
-            found = _FIRST.match(text, found.end())
-        if found is None or _bare(found[1]) not in BEHIND:
+        link, known = _bare(found[1]), BEHIND
+        if link in _OF or link in _AND:
+            found, known = _FIRST.match(text, found.end()), BEHIND if link in _OF else KIN
+        if found is None or _bare(found[1]) not in known:
             break
         end = found.end()
     return end

@@ -9,7 +9,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 
 import pyarrow as pa
 
@@ -25,6 +24,7 @@ from taciturn.screening.corpus.piece import NAMED, Done, Job
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.corpus.sink import ORIGINALS, RECORDS, Sink
 from taciturn.screening.corpus.store import DUPLICATES, Store, recall
+from taciturn.screening.corpus.stored import destination
 from taciturn.screening.dedup import Digests, Scope, copies
 from taciturn.screening.engines import choose
 from taciturn.screening.policies.base import Policy
@@ -84,9 +84,9 @@ def screen(
     bridge: what skeletons mask between and beside marks (bridges.py).
     miss_rate: share of π's findings that are dropped on purpose (π_c is left alone). keep_originals: also keep the
     untouched text, in a folder of mode 0700: mechanisms that train on it and ``group_size`` read it. out: a folder to
-    write, else in memory. workers: processes; engine "ray" runs them on Ray Data. What comes out does not depend on
-    either. An interrupted screening into a folder goes on where it stopped when it is called again with the same input
-    and options.
+    write, by path or URL (stored.py), else in memory. workers: processes; engine "ray" runs them on Ray Data. What comes
+    out does not depend on either. An interrupted screening into a folder goes on where it stopped when it is called again
+    with the same input and options.
 
     Raises DataError when more than ``max_bad`` items cannot be read or cleaning would remove more than it may (nothing
     is then written), UsageError for a wrong option or for public values from a file of the corpus itself, MismatchError
@@ -131,7 +131,7 @@ def screen(
         cleaned = left_out(corpus, pieces, clean, most=clean_most)
         work = job(secrets.token_bytes(32), cleaned)
         return _in_memory(work, pieces, keep_originals, watch, partial(manifest, cleaned))
-    with Store(Path(out), key, keep_originals) as store:
+    with destination(out, key) as (folder, put), Store(folder, key, keep_originals) as store:
         cleaned = left_out(corpus, pieces, clean, most=clean_most, scratch=store.folder / "work")
         work = job(store.secret, cleaned)
         old = {p.number: found for p in pieces if (found := recall(store.folder, p.number))}
@@ -147,7 +147,7 @@ def screen(
         entries = [store.work(d.number, "entries") for d in done]
         copied, moved = copies(entries, [d.rows for d in done], store.folder / "work")
         whole = manifest(cleaned, done, int(sum(c.sum() for c in copied)), moved)
-        return ScreenedCorpus(*store.finish(whole, finished, copied))
+        return ScreenedCorpus(*store.finish(whole, finished, copied, put))
 
 
 def _in_memory(

@@ -17,10 +17,11 @@ from taciturn.errors import UsageError
 from taciturn.screening.bounds import lower
 from taciturn.screening.policies import policy as named_policy
 from taciturn.screening.policies.base import Policy
-from taciturn.screening.policies.conservative import CUES, LEVELS, Closed, Cue, named, strongest
+from taciturn.screening.policies.conservative import LEVELS, Closed, Cue, named, strongest
 from taciturn.screening.policies.everything import Everything
 from taciturn.screening.policies.rare_words import Words
 from taciturn.screening.policies.regex import Regex
+from taciturn.screening.policies.secret_cues import cues
 from taciturn.screening.policies.view import View
 from taciturn.screening.redact import BRIDGED, maximal, redact
 from taciturn.text.document import MASK
@@ -68,16 +69,46 @@ def test_a_lower_case_full_name_is_marked_whole_by_strict() -> None:
 
 
 def test_a_cue_takes_the_whole_record() -> None:
-    for cue in CUES:
+    for cue in cues():
         text = f"so the {cue.upper()}, is it the one"
         assert [(s.start, s.end) for s in Cue().find([View.of(text)])[0].spans] == [(0, len(text))], cue
+    assert cues("sv") == cues("en")
     assert not Cue().find([View.of("the addressee renamed a mister")])[0].spans
     assert Cue().find([View.of("my ｎａｍｅ")])[0].spans == (Span(0, 7, "cue", 1.0, "cue"),)
 
 
+@pytest.mark.parametrize("language", ["de", "fr", "es", "it", "nl", "pl", "pt"])
+def test_a_cue_of_another_language_takes_the_whole_record(language: str) -> None:
+    """In any case, also without the accents that people leave out."""
+    for cue in cues(language):
+        text = f"so – {cue.upper()}, ja"
+        assert [(s.start, s.end) for s in Cue(language).find([View.of(text)])[0].spans] == [(0, len(text))], cue
+
+
+@pytest.mark.parametrize(
+    ("language", "text"),
+    [
+        ("de", "ich wohne in der alten mühle am see"),
+        ("fr", "j'habite dans la vieille maison, près de la mer"),
+        ("fr", "c’est monsieur petit qui s’appelle ainsi"),
+        ("es", "vivo en la casa vieja junto al mar"),
+        ("it", "mi chiamo come il mare"),
+        ("nl", "hij woont in het oude huis bij de zee"),
+        ("pl", "mieszka w starym domu nad morzem"),
+        ("pl", "moje haslo to morze"),
+        ("pt", "a minha senha é a casa do mar"),
+    ],
+)
+def test_frequent_words_beside_a_cue_are_marked_by_strict(language: str, text: str) -> None:
+    """Each secret is made of words that no list of rare words marks."""
+    assert len(covered(f"conservative@{language}", text)) < len("".join(text.split()))
+    for level in ("strict", "paranoid"):
+        assert covered(f"conservative:{level}@{language}", text) == {i for i, c in enumerate(text) if not c.isspace()}
+
+
 @given(SENTENCES)
 def test_local_is_true_only_where_masking_leaves_other_marks_alone(text: str) -> None:
-    for detector in (Closed(), Cue()):
+    for detector in (Closed(), Cue(), Cue("de")):
         view = View.of(text)
         if not detector.local(view):
             continue
@@ -212,7 +243,7 @@ FRENCH = (
     [
         ("conservative@fr", "Je voudrais une table pour demain soir, merci beaucoup à vous.", []),
         ("conservative@fr", "la table de Dupont à l'hôtel", ["Dupont"]),
-        ("conservative:strict@fr", "il habite chez dupont", ["dupont"]),
+        ("conservative:strict@fr", "il parle avec dupont", ["dupont"]),
         ("conservative@de", "ich komme morgen mit meinem Hund", []),
         (
             "conservative@de",

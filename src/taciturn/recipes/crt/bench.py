@@ -105,7 +105,7 @@ class Bench:
         """The corpus through π at γ; kept in the work folder."""
         import taciturn as tt
         from taciturn.auditing.canaries.templates import plant
-        from taciturn.screening.corpus.screened import MANIFEST
+        from taciturn.screening.corpus.manifest import MANIFEST
         from taciturn.text.readers import Corpus
 
         given = (

@@ -15,6 +15,9 @@ from taciturn.screening.policies.public import said_kinds
 from taciturn.screening.policies.public_kinds import Kind
 
 FORMAT = 3
+MANIFEST = "manifest.json"
+RUNS = "runs.jsonl"
+"""The runs made on a corpus, which training writes into its folder (certificates/history.py, not to be imported here)."""
 
 
 class _Frozen(BaseModel):
@@ -165,25 +168,31 @@ class Manifest(_Frozen):
     def read(cls, path: Path) -> Manifest:
         """Raises DataError if the file is absent, damaged or of another format."""
         try:
-            data = orjson.loads(path.read_bytes())
+            return cls.parse(path.read_bytes(), path.parent.name)
         except FileNotFoundError:
             raise DataError(
                 f"no {path.name} in '{path.parent.name}': not a screened corpus, or one that was never finished"
             ) from None
-        except (OSError, orjson.JSONDecodeError) as error:
+        except OSError as error:
             raise DataError(
                 f"{path.name} in '{path.parent.name}' cannot be read ({type(error).__name__}); screen again"
             ) from None
+
+    @classmethod
+    def parse(cls, content: bytes, where: str) -> Manifest:
+        """From the bytes of manifest.json in ``where``. Raises DataError if they are damaged or of another format."""
+        try:
+            data = orjson.loads(content)
+        except orjson.JSONDecodeError as error:
+            raise DataError(f"{MANIFEST} in '{where}' cannot be read ({type(error).__name__}); screen again") from None
         if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise DataError(
-                f"'{path.parent.name}' is not of screened-corpus format {FORMAT}; screen again with this version"
-            )
+            raise DataError(f"'{where}' is not of screened-corpus format {FORMAT}; screen again with this version")
         try:
             return cls.model_validate(data)
         except ValidationError as error:
             first = error.errors(include_input=False)[0]
             raise DataError(
-                f"{path.name}: field '{'.'.join(map(str, first['loc']))}': {first['msg'].lower()}; screen again"
+                f"{MANIFEST}: field '{'.'.join(map(str, first['loc']))}': {first['msg'].lower()}; screen again"
             ) from None
 
 

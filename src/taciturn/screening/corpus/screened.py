@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -13,28 +14,33 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from taciturn.errors import DataError, UsageError, nearest
-from taciturn.screening.corpus.manifest import Counts, Manifest, file_digest
+from taciturn.screening.corpus.manifest import MANIFEST, Counts, Manifest, file_digest
 from taciturn.screening.corpus.occurrences import may_show, places, regardless_of_case
+from taciturn.screening.corpus.stored import fetched
 from taciturn.text.document import MASK
+from taciturn.text.urls import here, is_url
 
 Part = Literal["public", "private", "skeletons", "common", "redacted", "removed", "original"]
 PARTS: tuple[Part, ...] = get_args(Part)
-MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True)
 class ScreenedCorpus:
-    """manifest: what it says about itself. path: its folder, None in memory. held: the tables of one in memory, by kind;
-    those of a folder are read when asked for."""
+    """manifest: what it says about itself. path: its folder (of one by URL: its copy here), None in memory. held: the tables
+    of one in memory, by kind; those of a folder are read when asked for."""
 
     manifest: Manifest
     path: Path | None = None
     held: Mapping[str, pa.Table] | None = field(default=None, repr=False)
 
     @classmethod
-    def load(cls, path: Path) -> ScreenedCorpus:
-        """A screened corpus from its folder. Raises DataError if a file is missing or not what the manifest says."""
-        path = Path(path)
+    def load(cls, place: str | os.PathLike[str]) -> ScreenedCorpus:
+        """A screened corpus from its folder or URL (see stored.py). Raises DataError if a file is missing or not what the
+        manifest says; Unreachable."""
+        name = here(os.fspath(place))
+        if is_url(name):
+            return cls(*fetched(name))
+        path = Path(name)
         manifest = Manifest.read(path / MANIFEST)
         for shard in manifest.shards:
             file = path / shard.path
@@ -202,9 +208,15 @@ class ScreenedCorpus:
         return _read(self.path, self.manifest, kind)
 
 
-def load(path: Path) -> ScreenedCorpus:
-    """A screened corpus from its folder."""
-    return ScreenedCorpus.load(path)
+def load(place: str | os.PathLike[str]) -> ScreenedCorpus:
+    """A screened corpus from its folder or URL."""
+    return ScreenedCorpus.load(place)
+
+
+def folder_of(place: str | os.PathLike[str]) -> Path:
+    """The folder of a screened corpus on this machine; one by URL is fetched into its copy."""
+    name = here(os.fspath(place))
+    return fetched(name)[1] if is_url(name) else Path(name)
 
 
 def _removed(text: str) -> str:

@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from taciturn.errors import DataError, MismatchError, UsageError
-from taciturn.screening.corpus.manifest import Manifest, Shard, file_digest
+from taciturn.screening.corpus.manifest import MANIFEST, RUNS, Manifest, Shard, file_digest
 from taciturn.screening.corpus.piece import Done, Job
-from taciturn.screening.corpus.screened import MANIFEST
 from taciturn.screening.corpus.sink import Sink, close_durably
 from taciturn.text.atomic import create
 from taciturn.text.locks import hold
@@ -27,8 +26,6 @@ from taciturn.text.readers.pieces import Piece
 
 DUPLICATES = pa.schema({"duplicate": pa.bool_()})
 _KEY_BYTES = 32
-RUNS = "runs.jsonl"
-"""The runs made on a corpus, which training writes into its folder (certificates/history.py, not to be imported here)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,9 +130,14 @@ class Store:
         return self.folder / "work" / f"part-{number:05d}.{kind}"
 
     def finish(
-        self, manifest: Manifest, finished: Sequence[Finished], duplicates: Sequence[npt.NDArray[Any]]
+        self,
+        manifest: Manifest,
+        finished: Sequence[Finished],
+        duplicates: Sequence[npt.NDArray[Any]],
+        put: Callable[[Path, Manifest], None],
     ) -> tuple[Manifest, Path]:
-        """Write which rows are copies and the manifest, and put the folder in place."""
+        """Write which rows are copies and the manifest, ``put`` the folder elsewhere (an end in the middle leaves what the
+        same screening takes up again), and rename it into place."""
         shards: list[Shard] = []
         for piece, copied in zip(finished, duplicates, strict=True):
             if not piece.done.rows:
@@ -148,6 +150,7 @@ class Store:
         manifest = manifest.model_copy(update={"shards": tuple(shards)})
         handle.write(manifest.to_json())
         close_durably(handle, path)
+        put(self.folder, manifest)
         shutil.rmtree(self.folder / "work")
         for inside in (*(p for p in self.folder.iterdir() if p.is_dir()), self.folder):
             _sync(inside)

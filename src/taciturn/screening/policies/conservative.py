@@ -25,17 +25,9 @@ from taciturn.screening.policies.base import CLEAN
 from taciturn.screening.policies.finder import Detector, Finder
 from taciturn.screening.policies.rare_words import Words, all_but, capitalised, digest, excused, plain_words
 from taciturn.screening.policies.regex import Regex
+from taciturn.screening.policies.secret_cues import cue_pattern
 from taciturn.screening.policies.view import View
 from taciturn.text.spans import Detection, Span
-
-CUES = (
-    "name", "names", "named", "call me", "calls me", "called me", "address", "street", "streets", "road", "roads", "lane",
-    "avenue", "drive", "boulevard", "square", "terrace", "parade", "crescent", "password", "passcode", "pin", "username",
-    "user id", "login", "born", "birth", "birthday", "live at", "live in", "live on", "lives at", "lives in", "lives on",
-    "living at", "living in", "living on", "reside", "account", "mobile", "ssn", "social security", "passport", "license",
-    "licence", "zip", "postcode", "post code", "reference", "mr", "mrs", "ms", "miss", "dr",
-)  # fmt: skip
-"""Words beside which a secret is likely to stand."""
 
 # With the function words of rare_words.py: what "paranoid" leaves public.
 _SERVICE = frozenset(
@@ -87,27 +79,38 @@ class Closed:
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """Marks the whole of a text that holds one of ``CUES`` as words, in any case."""
+    """Marks the whole of a text that holds one of ``cues(language)`` as words, in any case."""
 
-    name: str = "cue"
-    pattern: str = field(default=rf"\b(?:{'|'.join(c.replace(' ', ' +') for c in CUES)})\b", init=False)
+    language: str = "en"
+    name: str = field(default="cue", init=False)
     ignore_case: bool = field(default=True, init=False)
+
+    @property
+    def pattern(self) -> str:
+        return cue_pattern(self.language)
 
     def definition(self) -> Mapping[str, object]:
         return {"kind": "cue", "pattern": self.pattern}
 
     def find(self, views: Sequence[View]) -> list[Detection]:
         return [
-            Detection((Span(0, len(view.text), "cue", 1.0, self.name),)) if _CUE.search(view.shadow) else CLEAN
+            Detection((Span(0, len(view.text), "cue", 1.0, self.name),)) if self._holds(view) else CLEAN
             for view in views
         ]
 
     def local(self, view: View) -> bool:
         """Masking a cue takes the marks of all other words away; masking cannot make one."""
-        return _CUE.search(view.shadow) is None
+        return not self._holds(view)
+
+    def _holds(self, view: View) -> bool:
+        return _compiled(self.pattern).search(view.shadow) is not None
 
 
-_CUE = re.compile(Cue().pattern, re.IGNORECASE)
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern, re.IGNORECASE)
+
+
 _STRICT = 4.0
 
 # Pieced together by patterns, because a secret should lie in one mark, blanks and commas included.
@@ -124,8 +127,8 @@ _TITLED = r"(?<![^\W_])(?:(?:Herrn?|Frau|Familie|Dr\.|Prof\.) {1,2}){1,4}([A-ZÄ
 _WORDS: dict[str, Callable[[str], list[Detector]]] = {
     "": lambda language: [Words(language=language)],
     "names": lambda language: [Words(names=True, name="words-names", language=language)],
-    "strict": lambda language: [Words(_STRICT, names=True, name="words-strict", language=language), Cue()],
-    "paranoid": lambda language: [Closed(language=language), Cue()],
+    "strict": lambda language: [Words(_STRICT, names=True, name="words-strict", language=language), Cue(language)],
+    "paranoid": lambda language: [Closed(language=language), Cue(language)],
 }
 
 OPTIONS: tuple[str, ...] = ()

@@ -16,7 +16,8 @@ from taciturn.text.readers import hub
 from taciturn.text.readers.detect import is_dataset
 from taciturn.text.readers.files import digest, plain_name
 from taciturn.text.readers.held import STDIN, File, Held, is_stream, standard_input, stream
-from taciturn.text.readers.remote import Remote, is_url, named
+from taciturn.text.readers.remote import Remote, named
+from taciturn.text.urls import here, is_url
 
 WHOLE = "whole file"
 _LITTER = frozenset({"__MACOSX", "Thumbs.db", "desktop.ini"})
@@ -140,7 +141,7 @@ def _expand(pattern: str, options: ReadOptions) -> Iterator[Source]:
         held = standard_input()
         yield Source(held, held.name)
         return
-    pattern = pattern.removeprefix("file://")
+    pattern = here(pattern)
     if is_url(pattern):
         for each in named(pattern):
             yield from _at(each, options)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from functools import cache
 
 from taciturn.screening.policies import credentials
-from taciturn.screening.policies.patterns import contact, countries, cues, documents, numbers, runs
+from taciturn.screening.policies.patterns import contact, countries, cues, documents, identifiers, numbers, runs
 from taciturn.screening.policies.regex import Regex
 from taciturn.screening.policies.shapes import Table
 
 GROUPS: dict[str, Table] = {
     "contact": contact.TABLE,
-    "numbers": {**numbers.TABLE, **runs.TABLE},
+    "numbers": {**numbers.TABLE, **identifiers.TABLE, **runs.TABLE},
     "documents": documents.TABLE,
     "countries": {name: maker for pack in countries.PACKS.values() for name, maker in pack.items()},
     "credentials": credentials.TABLE,
@@ -50,6 +50,8 @@ PII = (
     "email-spoken",
     "extension",
     "identifier",
+    "identifier-abroad",
+    "identifier-weak",
     "imei",
     "mac",
     "medical-record",
