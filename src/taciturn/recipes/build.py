@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from taciturn.errors import UsageError
@@ -31,10 +32,10 @@ def build(name: str, inputs: Inputs, out: Path, notify: Callable[[str], None] = 
     work.folder.mkdir(parents=True, exist_ok=True)
     (out / HIDDEN / ".gitignore").write_text("*\n")
     results = registry.run(name, inputs, work)
-    built = Built(recipe, results, inputs.size, work.seconds)
+    built = Built(recipe, results, inputs.size, work.seconds, inputs.runs)
     files = page.write(built, out)
     rows = out / ROWS / f"{name}.jsonl"
     rows.parent.mkdir(exist_ok=True)
     rows.write_text(work.lines(), "utf-8")
     page.index([registry.recipe(each) for each in registry.names()], out)
-    return Built(recipe, results, inputs.size, work.seconds, (*files, rows))
+    return replace(built, files=(*files, rows))

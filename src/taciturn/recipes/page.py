@@ -37,7 +37,7 @@ def page(built: Built) -> str:
     parts = [
         *_head(
             recipe,
-            "" if built.size == "full" else f" --{built.size}",
+            ("" if built.size == "full" else f" --{built.size}") + (f" --runs {built.runs}" if built.runs else ""),
             f"**This page** ({built.size}). {results.setting}",
         ),
         "## What came out",

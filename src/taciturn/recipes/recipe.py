@@ -170,10 +170,12 @@ def statements(title: str, source: str, said: Sequence[str]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A recipe that ran: its results, and the CPU seconds all its cells took when they were measured."""
+    """A recipe that ran: its results, and the CPU seconds all its cells took when they were measured. runs: as asked for, 0
+    for the size's own."""
 
     recipe: Recipe
     results: Results
     size: Size
     seconds: float
+    runs: int = 0
     files: tuple[Path, ...] = field(default=())

@@ -9,6 +9,7 @@ the reason.
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import mean, stdev
@@ -50,9 +51,10 @@ class Floor:
             return ""
         bar = sign * max(sign * each for each in bars)
         ours = [sign * each for each in self.utility]
-        reach = mean(ours) - (_half_width(ours) if len(ours) >= RUNS else 0.0)
-        if math.isfinite(reach) and reach > sign * bar:
-            return ""
+        if all(map(math.isfinite, ours)):
+            reach = mean(ours) - (_half_width(ours) if len(ours) >= RUNS else 0.0)
+            if reach > sign * bar:
+                return ""
         of = "the constant predictor" if bar == self.constant else "its start"
         return f"{general(mean(self.utility))} against {general(bar)} of {of}"
 
@@ -170,9 +172,11 @@ def _p(order: Order) -> float:
     """Two-sided, of Welch's test, or of Student's against a number."""
     from scipy import stats
 
-    if isinstance(order.behind, float):
-        return float(stats.ttest_1samp(order.ahead.scores, order.behind).pvalue)
-    return float(stats.ttest_ind(order.ahead.scores, order.behind.scores, equal_var=False).pvalue)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # that the runs of one of the rows do not differ
+        if isinstance(order.behind, float):
+            return float(stats.ttest_1samp(order.ahead.scores, order.behind).pvalue)
+        return float(stats.ttest_ind(order.ahead.scores, order.behind.scores, equal_var=False).pvalue)
 
 
 def _half_width(values: Sequence[float]) -> float:

@@ -35,8 +35,8 @@ def _chance(title: str, cells: Cells, attack: str) -> str:
         parts.append(f"the highest accuracy of models {name} is {top:.2f}, {where} {limit:.2f}")
     return (
         f"{title}. By chance the best threshold is right in {null[0]:.2f} on average, and the highest of so many models "
-        f"above the limit named in one case of twenty: {'; '.join(parts)}. Not above chance is no evidence of no leak; a "
-        "noiseless phase on public text and skeletons may show who was there, which confidentiality does not promise to hide."
+        f"above the limit named in one case of 20: {'; '.join(parts)}. Not above chance is no evidence of no leak; "
+        "a noiseless phase on public text and skeletons may show who was there, which no confidentiality promises to hide."
     )
 
 

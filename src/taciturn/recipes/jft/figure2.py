@@ -49,7 +49,7 @@ RECIPE = Recipe(
 
 def run(inputs: Inputs, work: Work) -> Results:
     """Six runs."""
-    kinds = inputs.pick(KINDS[:1] + KINDS[3:4], KINDS, KINDS)
+    kinds = inputs.pick(KINDS[1:2] + KINDS[3:4], KINDS, KINDS)
     return results(attack(inputs, work, 1, 10), kinds, "Exposure of a canary of ten copies", orders, LOW)
 
 
