@@ -56,7 +56,7 @@ class Floor:
             if reach > sign * bar:
                 return ""
         of = "the constant predictor" if bar == self.constant else "its start"
-        return f"{general(mean(self.utility))} against {general(bar)} of {of}"
+        return f"{general(mean(self.utility))} is no better than {of} at {general(bar)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,11 +90,13 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """p: after Holm's correction, None where nothing was tested."""
+    """reason: why nothing is told apart. lost: which rows learned nothing. p: after Holm's correction, None where nothing was
+    tested."""
 
     order: Order
     kind: Kind
     reason: str = ""
+    lost: str = ""
     p: float | None = None
 
 
@@ -102,18 +104,18 @@ def verdicts(orders: Sequence[Order]) -> list[Verdict]:
     """One an order, in order."""
     from taciturn.auditing.comparisons import holm
 
-    untested = {at: reason for at, each in enumerate(orders) if (reason := _untested(each))}
+    untested = {at: why for at, each in enumerate(orders) if any(why := _untested(each))}
     tested = [at for at in range(len(orders)) if at not in untested]
     adjusted = dict(zip(tested, holm([_p(orders[at]) for at in tested]), strict=True))
     found = []
     for at, each in enumerate(orders):
         if at in untested:
-            found.append(Verdict(each, UNTOLD, untested[at]))
+            found.append(Verdict(each, UNTOLD, *untested[at]))
         elif adjusted[at] >= ALPHA:
-            found.append(Verdict(each, UNTOLD, "within the spread of the runs", adjusted[at]))
+            found.append(Verdict(each, UNTOLD, "within the spread of the runs", p=adjusted[at]))
         else:
             behind = each.behind if isinstance(each.behind, float) else each.behind.mean
-            found.append(Verdict(each, AS if (each.ahead.mean > behind) == each.higher else NOT_AS, "", adjusted[at]))
+            found.append(Verdict(each, AS if (each.ahead.mean > behind) == each.higher else NOT_AS, p=adjusted[at]))
     return found
 
 
@@ -154,18 +156,20 @@ def _merged(cells: Sequence[Cell]) -> Cell:
     return " / ".join("–" if each is None else each if isinstance(each, str) else general(each) for each in cells)
 
 
-def _untested(order: Order) -> str:
-    """Why an order is not tested, or ""."""
+def _untested(order: Order) -> tuple[str, str]:
+    """Why an order is not tested, and which of its rows learned nothing; both "" where it is."""
     rows = [order.ahead, *([order.behind] if isinstance(order.behind, Runs) else [])]
     few = min(len(row.scores) for row in rows)
-    lost = [f"{row.name} learned nothing: {why}" for row in rows if row.floor and (why := row.floor.missed())]
+    lost = "; ".join(f"{row.name}: {why}" for row in rows if row.floor and (why := row.floor.missed()))
     if few < RUNS:
-        lost.insert(0, f"{'one run' if few == 1 else f'{few} runs'} a row, {RUNS} are asked for")
-    elif not all(math.isfinite(each) for row in rows for each in row.scores):
-        lost.insert(0, "a score is not finite")
-    elif all(len(set(row.scores)) == 1 for row in rows):
-        lost.insert(0, "the runs do not differ, so there is no spread to compare with")
-    return "; ".join(lost)
+        return f"{'one run' if few == 1 else f'{few} runs'} a row, {RUNS} are asked for", lost
+    if not all(math.isfinite(each) for row in rows for each in row.scores):
+        return "a score is not finite", lost
+    if lost:
+        return "a row learned nothing", lost
+    if all(len(set(row.scores)) == 1 for row in rows):
+        return "the runs do not differ, so there is no spread to compare with", ""
+    return "", ""
 
 
 def _p(order: Order) -> float:
@@ -191,5 +195,6 @@ def _item(verdict: Verdict) -> str:
     order = verdict.order
     behind = order.behind if isinstance(order.behind, float) else order.behind.mean
     p = "" if verdict.p is None else f", p = {verdict.p:.2g}"
-    numbers = f"{general(order.ahead.mean)} against {general(behind)}{p}"
+    lost = f"; {verdict.lost}" if verdict.lost else ""
+    numbers = f"{general(order.ahead.mean)} against {general(behind)}{p}{lost}"
     return f"{order.at} ({numbers})" if order.at else numbers

@@ -17,7 +17,7 @@ def findings(inputs: Inputs, work: Work, found: Mapping[str, Cells], attack: str
         order
         for name, cells in found.items()
         for order in leaks(
-            TITLES[name], "accuracy of the attack", cells, bars(inputs, work, name), f"{attack}_accuracy"
+            TITLES[name], "membership accuracy", cells, bars(inputs, work, name), f"{attack}_accuracy"
         )
     ]
     return [*sentences(claims), *(_chance(TITLES[name], cells, attack) for name, cells in found.items())]
