@@ -19,18 +19,12 @@ from taciturn.recipes.verdicts import AS, NOT_AS, RULE, UNTOLD
 SMALL = Inputs("smoke")
 PAGES = Path(__file__).parents[2] / "docs" / "papers"
 WITHOUT = {
-    "crt-figure3",
-    "crt-figure4",
-    "crt-figure5",
     "crt-figure6",
     "jft-figure2",
     "jft-figure3",
     "jft-figure4",
     "jft-table1",
-    "jft-table3",
-    "jft-table4",
     "jft-table5",
-    "jft-table7",
     "uedp-figure2",
     "uedp-figure3",
     "uedp-figure4",
