@@ -90,8 +90,8 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """reason: why nothing is told apart. lost: which rows learned nothing. p: after Holm's correction, None where nothing was
-    tested."""
+    """reason: why nothing is told apart. lost: which rows learned nothing. p: after Holm's correction, None where none
+    was tested."""
 
     order: Order
     kind: Kind

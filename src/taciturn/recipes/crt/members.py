@@ -16,9 +16,7 @@ def findings(inputs: Inputs, work: Work, found: Mapping[str, Cells], attack: str
     claims = [
         order
         for name, cells in found.items()
-        for order in leaks(
-            TITLES[name], "membership accuracy", cells, bars(inputs, work, name), f"{attack}_accuracy"
-        )
+        for order in leaks(TITLES[name], "membership accuracy", cells, bars(inputs, work, name), f"{attack}_accuracy")
     ]
     return [*sentences(claims), *(_chance(TITLES[name], cells, attack) for name, cells in found.items())]
 
