@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from taciturn.cli.options import Json
 
 if TYPE_CHECKING:
-    from taciturn.recipes.recipe import Recipe, Table
+    from taciturn.recipes.recipe import Inputs, Recipe, Table
 
 
 def recipe(
@@ -22,6 +22,7 @@ def recipe(
     data: Annotated[Path | None, Parameter(help="folder with the papers' data sets, instead of simulated ones")] = None,
     model: Annotated[str | None, Parameter(help="model folder or name on the hub, instead of a tiny one")] = None,
     seed: int = 0,
+    runs: Annotated[int | None, Parameter(help="of each row, for verdicts three at least; else the size's own")] = None,
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="folder for pages and plots")] = Path("papers"),
     json: Json = False,
 ) -> None:
@@ -35,15 +36,18 @@ def recipe(
     from taciturn.cli.show import as_json
     from taciturn.errors import UsageError
     from taciturn.recipes import registry
+    from taciturn.recipes.recipe import Inputs
 
     if every and (names or what != "run"):
         raise UsageError("--all belongs to `taciturn recipe run` and takes no names")
     if what == "run" and not names and not every:
         raise UsageError("name a recipe to run (`taciturn recipe list` has them), or give --all")
+    if runs is not None and runs < 1:
+        raise UsageError(f"--runs must be at least 1, got {runs}")
     chosen = list(names) if names else registry.names()
     recipes = [registry.recipe(name) for name in chosen]
     if what == "run":
-        _run(recipes, quick, data, model, seed, output, json)
+        _run(recipes, Inputs("quick" if quick else "full", data, model, seed, runs or 0), output, json)
     elif json:
         as_json([_data(each) for each in recipes])
     elif what == "list":
@@ -53,16 +57,12 @@ def recipe(
             _show(each)
 
 
-def _run(
-    recipes: list[Recipe], quick: bool, data: Path | None, model: str | None, seed: int, output: Path, json: bool
-) -> None:
+def _run(recipes: list[Recipe], inputs: Inputs, output: Path, json: bool) -> None:
     """Each in turn. One that cannot run stops the command, unless others were asked for too: they run first."""
     from taciturn.cli.show import as_json, number, out, talk
     from taciturn.errors import DataError, UsageError
     from taciturn.recipes.build import build
-    from taciturn.recipes.recipe import Inputs
 
-    inputs = Inputs("quick" if quick else "full", data, model, seed)
     done: list[dict[str, Any]] = []
     failed: list[UsageError | DataError] = []
     for each in recipes:

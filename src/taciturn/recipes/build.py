@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from taciturn.errors import UsageError
@@ -10,12 +11,14 @@ from taciturn.recipes import page, registry
 from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Built, Inputs
 
+ROWS = "rows"
+"""Beside the pages: the cells that each was made of, a file a page."""
 HIDDEN = ".work"
 """Beside the pages: cells by paper, so that figures that rest on the same runs share them."""
 
 
 def build(name: str, inputs: Inputs, out: Path, notify: Callable[[str], None] = lambda _: None) -> Built:
-    """Run a recipe and write its page and plots to ``out``. What was measured before in the same setting is read again.
+    """Run a recipe; write its page, plots and rows to ``out``. What was measured before in the same setting is read again.
 
     Raises UsageError for an unknown name, and for the full setting without what it needs.
     """
@@ -29,7 +32,10 @@ def build(name: str, inputs: Inputs, out: Path, notify: Callable[[str], None] = 
     work.folder.mkdir(parents=True, exist_ok=True)
     (out / HIDDEN / ".gitignore").write_text("*\n")
     results = registry.run(name, inputs, work)
-    built = Built(recipe, results, inputs.size, work.seconds)
+    built = Built(recipe, results, inputs.size, work.seconds, inputs.runs)
     files = page.write(built, out)
+    rows = out / ROWS / f"{name}.jsonl"
+    rows.parent.mkdir(exist_ok=True)
+    rows.write_text(work.lines(), "utf-8")
     page.index([registry.recipe(each) for each in registry.names()], out)
-    return Built(recipe, results, inputs.size, work.seconds, tuple(files))
+    return replace(built, files=(*files, rows))

@@ -26,12 +26,13 @@ class Work:
     """The work folder of one recipe: ``cells/`` with one file a cell, ``screened/`` and ``runs/`` for whoever measures.
 
     notify: told one line of plain text when a cell begins and when it ends. A cell is written when it is complete, and
-    renamed into its place, so a recipe that was killed goes on where it stopped.
+    renamed into its place, so a recipe that was killed goes on where it stopped. asked: every cell asked for so far, by the
+    name of its file: its key, its row, and the CPU seconds it took.
     """
 
     folder: Path
     notify: Callable[[str], None] = lambda _: None
-    spent: dict[str, float] = field(default_factory=dict)
+    asked: dict[str, Row] = field(default_factory=dict)
 
     def cell(self, key: Mapping[str, Any], measure: Callable[[], Row]) -> Row:
         """The row of ``key``: read if it is there, else measured. key: every setting that decides it.
@@ -53,7 +54,7 @@ class Work:
             part = path.with_suffix(f".{os.getpid()}.part")
             part.write_text(json.dumps(kept, allow_nan=False, sort_keys=True))
             part.replace(path)
-        self.spent[path.stem] = float(kept["seconds"])
+        self.asked[path.stem] = kept
         return dict(_numbers(kept["row"]))
 
     def path(self, *parts: str) -> Path:
@@ -65,7 +66,11 @@ class Work:
     @property
     def seconds(self) -> float:
         """CPU seconds of all cells asked for so far."""
-        return sum(self.spent.values())
+        return sum(float(each["seconds"]) for each in self.asked.values())
+
+    def lines(self) -> str:
+        """All cells asked for, as JSON lines: with them a page can be made again without measuring anything."""
+        return "".join(json.dumps(each, allow_nan=False, sort_keys=True) + "\n" for each in self.asked.values())
 
 
 def _plain(value: Any) -> Any:

@@ -37,7 +37,7 @@ def page(built: Built) -> str:
     parts = [
         *_head(
             recipe,
-            "" if built.size == "full" else f" --{built.size}",
+            ("" if built.size == "full" else f" --{built.size}") + (f" --runs {built.runs}" if built.runs else ""),
             f"**This page** ({built.size}). {results.setting}",
         ),
         "## What came out",
@@ -133,8 +133,9 @@ def index(recipes: Sequence[Recipe], folder: Path) -> Path:
     lines = ["# The papers' figures and tables, run again", ""]
     lines.append(
         "Each page has the paper's setting and numbers, ours, and what differs. In the quick size data are simulated and "
-        "models tiny: it shows whether an order holds, not what a product would reach. Measurements on the papers' own data "
-        "are in [results](../results.md)."
+        "models tiny; most pages are of one run a row, which tells no order apart "
+        "([the rule](../papers.md#when-a-page-says-as-in-the-paper)). Measurements on the papers' own data are in "
+        "[results](../results.md)."
     )
     for paper, title in PAPERS.items():
         rows = [each for each in recipes if each.paper == paper]

@@ -95,8 +95,8 @@ class Plot:
 class Results:
     """What a run of a recipe found.
 
-    setting: what was run in this size, in words, with its numbers. says: findings, one sentence or two each: where the
-    paper's order holds, and where it does not (begin such a sentence with "Not as in the paper:")..
+    setting: what was run in this size, in words, with its numbers. says: findings, one sentence or two each; those that say
+    whether it is as in the paper come from :mod:`taciturn.recipes.verdicts`.
     """
 
     setting: str
@@ -139,12 +139,19 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the user gives. data: a folder with the papers' data sets; model: a model folder or a name on the hub."""
+    """What the user gives. data: a folder with the papers' data sets; model: a model folder or a name on the hub. runs: of
+    each row, with other first weights, order and noise; 0: as many as the size has."""
 
     size: Size = "quick"
     data: Path | None = None
     model: str | None = None
     seed: int = 0
+    runs: int = 0
+
+    @property
+    def seeds(self) -> range:
+        """One of each run of a row; the text stays that of ``seed``."""
+        return range(self.seed, self.seed + (self.runs or self.pick(1, 1, 3)))
 
     @property
     def quick(self) -> bool:
@@ -161,17 +168,14 @@ def statements(title: str, source: str, said: Sequence[str]) -> Table:
     return Table(title, ("the text says",), tuple((each,) for each in said), source)
 
 
-def comparison(holds: bool) -> str:
-    """How a sentence begins that compares ours with the paper's."""
-    return f"{'As' if holds else 'Not as'} in the paper"
-
-
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A recipe that ran: its results, and the CPU seconds all its cells took when they were measured."""
+    """A recipe that ran: its results, and the CPU seconds all its cells took when they were measured. runs: as asked for, 0
+    for the size's own."""
 
     recipe: Recipe
     results: Results
     size: Size
     seconds: float
+    runs: int = 0
     files: tuple[Path, ...] = field(default=())

@@ -1,14 +1,40 @@
-"""Documents as most recipes use them: each one record, all of them private, and what redaction leaves of their words."""
+"""Documents as most recipes use them: each one record, all private; tests apart from what was trained on; words redacted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.screening.policies import Policy
     from taciturn.text.document import Document, Record
+
+
+class _HasText(Protocol):
+    @property
+    def text(self) -> str: ...
+
+
+T = TypeVar("T", bound=_HasText)
+
+
+def unseen(test: Iterable[T], train: Iterable[_HasText], most: int | None = None) -> tuple[tuple[T, ...], str]:
+    """The first ``most`` test texts that do not stand in the training text, and a note that says how many do; white space
+    and case aside. Raises DataError where all do: then a score would be of what the model has read."""
+    from taciturn.errors import DataError
+
+    test = tuple(test)
+    known = {_folded(each) for each in train}
+    kept = tuple(each for each in test if _folded(each) not in known)
+    if test and not kept:
+        raise DataError(f"all {len(test):,} test texts stand in the training text; give a test split of other texts")
+    seen = len(test) - len(kept)
+    return kept[:most], f"{seen:,} of {len(test):,} test texts stand in the training text and are left out"
+
+
+def _folded(each: _HasText) -> str:
+    return " ".join(each.text.split()).casefold()
 
 
 def screen(documents: Sequence[Document], policy: Policy, conservative: str = "all-private") -> ScreenedCorpus:

@@ -1,17 +1,18 @@
-"""Tiny models for quick runs: a GPT-2 and a BERT shape of 64 units, the first trained on made-up public text."""
+"""Tiny models for quick runs: a GPT-2 and a BERT shape of 64 units, trained on made-up public text."""
 
 from __future__ import annotations
 
 import json
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taciturn.recipes import simulated_news
 from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Inputs
+from taciturn.recipes.simulated_news import TOPICS
 from taciturn.recipes.trained import PLAINLY
 
 if TYPE_CHECKING:
@@ -45,28 +46,35 @@ def public_model(inputs: Inputs, work: Work) -> dict[str, Any]:
         return {"name": inputs.model}
     folder = work.path("start", f"gpt2-{inputs.size}-{inputs.seed}")
     if not (folder / "config.json").exists():
-        _train(folder, public_text(inputs), inputs.pick(4, 60, 60), inputs.seed)
+        steps = inputs.pick(4, 60, 60)
+        _train(folder, public_text(inputs), steps, inputs.seed, {"tokenizer": "bpe:1024"}, GPT2)
     return {"name": str(folder)}
 
 
 def encoder(inputs: Inputs, work: Work) -> dict[str, Any]:
-    """The same for classifying: the user's, or a tiny BERT shape with random weights and the GPT-2 shape's tokenizer."""
+    """The same for classifying: the user's, or a tiny BERT shape with the GPT-2 shape's tokenizer, trained to tell the
+    topics of public news. Its head is left out, as it is of published encoders: each run draws its own."""
     if inputs.model is not None:
         return {"name": inputs.model}
     tokenizer = public_model(inputs, work)["name"]
-    shape = work.path("start", "bert.json")
-    shape.write_text(json.dumps(BERT))
-    return {"name": str(shape), "tokenizer": tokenizer}
+    folder = work.path("start", f"bert-{inputs.size}-{inputs.seed}")
+    if not (folder / "config.json").exists():
+        news = simulated_news.write(inputs.pick(3, 40, 40), 25, inputs.seed + OTHERS, "public", kinds=3)
+        steps = inputs.pick(4, 150, 150)
+        _train(folder, news, steps, inputs.seed, {"tokenizer": tokenizer, "task": "classify", "labels": TOPICS}, BERT)
+    return {"name": str(folder), "tokenizer": tokenizer}
 
 
-def _train(folder: Path, public: Sequence[Document], steps: int, seed: int) -> None:
+def _train(
+    folder: Path, public: Sequence[Document], steps: int, seed: int, model: Mapping[str, Any], config: Mapping[str, Any]
+) -> None:
     """Train into a folder of this process's own, and put the model in its place when it is complete."""
     import taciturn as tt
     from taciturn.mechanisms.run import Run
     from taciturn.text.readers import Corpus
 
     shape, out = (folder.with_name(f"{folder.name}.{os.getpid()}.{end}") for end in ("json", "run"))
-    shape.write_text(json.dumps(GPT2))
+    shape.write_text(json.dumps(config))
     shutil.rmtree(out, ignore_errors=True)
     nothing = tt.policy("ssn")
     screened = tt.screen(Corpus.from_documents(list(public)), nothing, nothing, unit="document", dedup="none")
@@ -74,10 +82,20 @@ def _train(folder: Path, public: Sequence[Document], steps: int, seed: int) -> N
     epochs = max(1, round(steps * batch / len(screened.texts("public"))))
     optimiser = {"lr": 3e-3, "schedule": "linear", "warmup": 0.1, "max_grad_norm": 1.0}
     options: dict[str, Any] = {"epochs": epochs, "batch_size": batch, "optimiser": optimiser}
-    model = {"name": str(shape), "tokenizer": "bpe:1024", "max_length": 64}
-    planned = tt.plan("sgd", screened, model, delta=1e-5, seeds={"model": seed}, train=PLAINLY, **options)
+    named = {"name": str(shape), "max_length": 64, **model}
+    planned = tt.plan("sgd", screened, named, delta=1e-5, seeds={"model": seed}, train=PLAINLY, **options)
     tt.train(planned, out)
     if not folder.exists():
-        Run(out).model_folder.rename(folder)
+        made = Run(out).model_folder
+        if model.get("task") == "classify":
+            _without_head(made)
+        made.rename(folder)
     shutil.rmtree(out)
     shape.unlink()
+
+
+def _without_head(folder: Path) -> None:
+    """Keep the encoder alone."""
+    from transformers import AutoModel
+
+    AutoModel.from_pretrained(folder).save_pretrained(folder)

@@ -116,6 +116,27 @@ def untrained(model: Mapping[str, Any], test: Sequence[Record], seed: int = 0) -
     return _score(HeldOut.of(tokenizer, test, model.get("max_length"), task=task, names=labels).utility(net))
 
 
+def constant(model: Mapping[str, Any], train: Sequence[Record], test: Sequence[Record]) -> float:
+    """Perplexity or accuracy on ``test`` of the best prediction that looks at no text: the largest class of the test, or the
+    frequencies of the tokens in the training text, with one added to each of the vocabulary (Laplace)."""
+    import numpy as np
+
+    from taciturn.models.tokens import encode_all, load_tokenizer, mask_id
+
+    if model.get("task") == "classify":
+        labels = [record.label for record in test]
+        return max(map(labels.count, labels)) / len(labels)
+    tokenizer = load_tokenizer(model.get("tokenizer", "auto"), model["name"])
+    mask = mask_id(tokenizer)
+
+    def scored(records: Sequence[Record]) -> Any:
+        coded = encode_all(tokenizer, [record.body for record in records], model.get("max_length"))
+        return np.concatenate([coded[i][coded.targets(i, mask)] for i in range(len(coded))])
+
+    counts = np.bincount(scored(train), minlength=len(tokenizer)) + 1.0
+    return float(np.exp(-np.log(counts / counts.sum())[scored(test)].mean()))
+
+
 def _score(utility: Any) -> float:
     return float(utility.perplexity if utility.accuracy is None else utility.accuracy)
 

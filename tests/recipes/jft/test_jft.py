@@ -98,7 +98,7 @@ def test_turns_keep_their_annotations(work: Work) -> None:
         for span in document.gold:
             assert 0 <= span.start < span.end <= len(document.text)
             assert document.text[span.start : span.end].strip()
-    assert not {d.text for d in bench.documents if d.gold} & {r.body for r in bench.test if r.gold}
+    assert not {d.text.strip() for d in bench.documents} & {r.body.strip() for r in bench.test}
 
 
 def cells(results: Results, table: int = 0) -> dict[str, dict[str, Any]]:
@@ -123,7 +123,7 @@ def test_light_noise_bounds_a_miss_and_the_claim_is_below_it(work: Work) -> None
 
 def test_a_curve_follows_both_phases_of_a_run(work: Work) -> None:
     results = jft_canaries.results(
-        attack(SMALL, work, 10, 1, only=True), figure4.KINDS[2:3], "canaries", figure4.findings
+        attack(SMALL, work, 10, 1, only=True), figure4.KINDS[2:3], "canaries", figure4.orders
     )
     first, second = results.plots[0].series
     assert (first.name, second.name) == ("redacted, recall 0.4", "jft, recall 0.4")

@@ -8,22 +8,24 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property, lru_cache, partial
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taciturn.privacy.guarantees.evidence import ALLOWED
+from taciturn.recipes import texts
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.crt.measures import attacks, bayesian, noise
 from taciturn.recipes.crt.sizes import CANARIES, COPIES, DELTA, EPSILON, FULL, QUICK, ROWS, SMOKE, Setting
 from taciturn.recipes.recipe import Inputs
+from taciturn.recipes.trained import constant, untrained
 
 if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.screening.policies import Policy
-    from taciturn.text.document import Document
+    from taciturn.text.document import Document, Record
 
 
 @dataclass(frozen=True)
@@ -36,7 +38,8 @@ class Bench:
 
     @property
     def setting(self) -> Setting:
-        return self.inputs.pick(SMOKE, QUICK, FULL)
+        chosen = self.inputs.pick(SMOKE, QUICK, FULL)
+        return replace(chosen, seeds=self.inputs.runs or chosen.seeds)
 
     def cells(self) -> dict[tuple[str, str, float, int], Row]:
         """Every (kind, row, γ, seed) of the bench. DPSGD does not look at what π finds: one cell stands for all γ."""
@@ -55,9 +58,36 @@ class Bench:
         """Perplexities, ε on the way, exposure and membership of one row, kept by every setting that decides them."""
         key = {
             "bench": self.data, "kind": kind, "row": row, "gamma": gamma, "seed": seed, "given": str(self.inputs.data),
-            "model": self.inputs.model, "simulated": self.inputs.seed, **asdict(self.setting),
+            "model": self.inputs.model, "simulated": self.inputs.seed, **self._sizes,
         }  # fmt: skip
         return self.work.cell(key, partial(self._measure, kind, row, gamma, seed))
+
+    def bar(self, kind: str) -> Row:
+        """Perplexity of each run's model before training (start), and of the tokens' frequencies (constant)."""
+        key = {
+            "bench": self.data, "kind": kind, "row": "bar", "given": str(self.inputs.data), "model": self.inputs.model,
+            "simulated": self.inputs.seed, "seeds": self.setting.seeds, **self._sizes,
+        }  # fmt: skip
+
+        def measure() -> Row:
+            train = [record for document in self.documents("train") for record in split(document, "turn")]
+            test, note = self.test()
+            start = [untrained(self.model(kind), test, seed) for seed in range(self.setting.seeds)]
+            return {
+                "start": start,
+                "constant": constant(self.model(kind), train, test),
+                "test": note,
+                "turns": len(test),
+            }
+
+        from taciturn.text.segment import split
+
+        return self.work.cell(key, measure)
+
+    @property
+    def _sizes(self) -> Row:
+        """What decides a cell; the number of runs does not."""
+        return {name: value for name, value in asdict(self.setting).items() if name != "seeds"}
 
     # The corpus
 
@@ -71,6 +101,17 @@ class Bench:
 
         split = "test" if part == "test" else "train"
         return simulate(2 * n, seed + self.inputs.seed, split)[n if part == "others" else 0 :][:n]
+
+    def test(self) -> tuple[list[Record], str]:
+        """Up to 500 test turns that do not stand in the training text, and how many do."""
+        from taciturn.text.segment import split
+
+        train, test = (
+            [record for document in self.documents(part) for record in split(document, "turn")]
+            for part in ("train", "test")
+        )
+        kept, note = texts.unseen(test, train, 500)
+        return list(kept), note
 
     @cached_property
     def canaries(self) -> Any:
@@ -150,7 +191,6 @@ class Bench:
 
     def _measure(self, kind: str, row: str, gamma: float, seed: int) -> Row:
         import taciturn as tt
-        from taciturn.text.segment import split
 
         mechanism, options = self.plan(row, kind)
         points: list[Row] = []
@@ -165,7 +205,7 @@ class Bench:
                 )  # fmt: skip
 
         noised = mechanism != "redacted"
-        test = [record for document in self.documents("test") for record in split(document, "turn")][:500]
+        test, _ = self.test()
         planned = tt.plan(
             mechanism, self.screened(gamma), self.model(kind), epsilon=EPSILON if noised else None, delta=DELTA,
             seeds={"model": seed, "data": seed},

@@ -1,4 +1,4 @@
-"""An attack against γ, a line for each model: what CRT's Figures 3 to 5 have in common."""
+"""An attack against γ, a line for each model: what CRT's Figures 3 to 5 have in common, and the orders read off it."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.crt.bench import Bench, where_from
 from taciturn.recipes.crt.sizes import FULL, KINDS, QUICK, ROWS, SMOKE, name_of
 from taciturn.recipes.recipe import Inputs, Plot, Results, Series, Table
+from taciturn.recipes.verdicts import Floor, Order, Runs
 
 Cells = Mapping[tuple[str, str, float, int], Row]
 Found = tuple[list[Plot], list[Table], dict[str, Cells]]
+Bars = Mapping[str, Row]
+"""By kind of model: what :meth:`Bench.bar` has."""
 TITLES = {"customersim": "CustomerSim", "multiwoz": "MultiWOZ 2.2"}
 
 PAPER_SETTING = (
@@ -104,29 +107,68 @@ def _line(cells: Cells, kind: str, row: str, gammas: tuple[float, ...], metric: 
     return Series(name, x, tuple(mean(found) for found in every.values()), low=low, high=high)
 
 
-def setting(inputs: Inputs, found: Mapping[str, Cells]) -> str:
+def row_runs(cells: Cells, bars: Bars, kind: str, row: str, gamma: float, metric: str) -> Runs | None:
+    """The runs of one row at one γ, and what its models must beat; None where nothing was measured."""
+    found = values(cells, kind, row, gamma, metric)
+    utility = tuple(values(cells, kind, row, gamma, "perplexity"))
+    floor = Floor(utility, tuple(bars[kind]["start"]), bars[kind]["constant"])
+    return Runs(f"{name_of(kind, row)} at γ = {gamma:g}", tuple(found), floor) if found else None
+
+
+def leaks(title: str, what: str, cells: Cells, bars: Bars, metric: str) -> list[Order]:
+    """Section 5.3: more leaks from models trained on redacted text as γ leaves 0; less from CRT's than from those; and more
+    from S-DP than from CRT."""
+    gammas = sorted({gamma for _, _, gamma, _ in cells})
+    first, last = gammas[0], gammas[-1]
+
+    def at(kind: str, row: str, gamma: float) -> Runs | None:
+        return row_runs(cells, bars, kind, row, gamma, metric)
+
+    rises, below = f"{what} of non-private models rises with γ", f"{what} of CRT is below that of non-private models"
+    pairs = [
+        *((rises, at(kind, "redacted", last), at(kind, "redacted", first), kind) for kind in KINDS),
+        *((f"{below} at γ = {last:g}", at(kind, "redacted", last), at(kind, "CRT", last), kind) for kind in KINDS),
+        (
+            f"{what} of S-DP is above that of CRT at γ = {last:g}",
+            at("LSTM", "S-DP", last),
+            at("LSTM", "CRT", last),
+            "LSTM",
+        ),
+    ]
+    return [Order(f"{title}, {says}", more, less, k, higher=True) for says, more, less, k in pairs if more and less]
+
+
+def bars(inputs: Inputs, work: Work, name: str) -> Bars:
+    return {kind: Bench(inputs, work, name).bar(kind) for kind in KINDS}
+
+
+def setting(inputs: Inputs, work: Work, found: Mapping[str, Cells]) -> str:
     """What was run, with its numbers."""
     s = inputs.pick(SMOKE, QUICK, FULL)
     data = " and ".join(TITLES[name] for name in found)
     where = "simulated" if inputs.data is None else "from the folder given"
     cell = next(iter(next(iter(found.values())).values()))
+    runs = inputs.runs or s.seeds
+    tested = "; ".join(
+        f"{TITLES[name]}: {bar['turns']:,} test turns ({bar['test']}), {_bar_words(bars(inputs, work, name))}"
+        for name in found
+        for bar in [Bench(inputs, work, name).bar(KINDS[0])]
+    )
     return (
-        f"{data}, {where}: {s.dialogues:,} dialogues by turn, ten canaries of {s.digits} digits × 20 copies; "
-        f"{s.epochs[0]} "
-        f"epochs without noise (GPT {s.epochs[1]}), {s.steps:,} noised steps of {s.batch} expected "
-        f"records; ε = 3 "
-        f"by substitution at δ = 8e-5; {cell['members']:,} texts a side of the membership attack, groups of "
-        f"{s.group}; "
-        f"{s.seeds} run{'s' if s.seeds > 1 else ''} of each cell."
+        f"{data}, {where}: {s.dialogues:,} dialogues by turn, ten canaries of {s.digits} digits × 20 copies; {s.epochs[0]} "
+        f"epochs without noise (GPT {s.epochs[1]}), {s.steps:,} noised steps of {s.batch} expected records; ε = 3 by "
+        f"substitution at δ = 8e-5; {cell['members']:,} texts a side of the membership attack, groups of {s.group}; "
+        f"{runs} run{'s' if runs > 1 else ''} of each cell. {tested}."
     )
 
 
+def _bar_words(found: Bars) -> str:
+    starts = ", ".join(f"{kind} {mean(row['start']):.3g}" for kind, row in found.items())
+    constants = ", ".join(f"{row['constant']:.3g}" for row in list(found.values())[:1])
+    return f"perplexity {starts} before training, {constants} of the tokens' frequencies"
+
+
 def results(
-    inputs: Inputs, found: Mapping[str, Cells], plots: list[Plot], tables: list[Table], says: list[str]
+    inputs: Inputs, work: Work, found: Mapping[str, Cells], plots: list[Plot], tables: list[Table], says: list[str]
 ) -> Results:
-    return Results(setting(inputs, found), tuple(plots), tuple(tables), tuple(says))
-
-
-def order(holds: bool, yes: str, no: str) -> str:
-    """A finding that says which way it went."""
-    return f"As in the paper: {yes}" if holds else f"Not as in the paper: {no}"
+    return Results(setting(inputs, work, found), tuple(plots), tuple(tables), tuple(says))

@@ -3,12 +3,26 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.crt.bench import Bench, where_from
-from taciturn.recipes.crt.curves import DIFFERS, NEEDS, OUR_SETTING, PAPER_SETTING, TITLES, Cells, order, results
+from taciturn.recipes.crt.curves import (
+    DIFFERS,
+    NEEDS,
+    OUR_SETTING,
+    PAPER_SETTING,
+    TITLES,
+    Bars,
+    Cells,
+    bars,
+    results,
+    row_runs,
+    value,
+)
 from taciturn.recipes.crt.sizes import DELTA, KINDS, ROWS, name_of
 from taciturn.recipes.recipe import Inputs, Plot, Recipe, Results, Series, Table, statements
+from taciturn.recipes.verdicts import Order, sentences
 
 GAMMA = 0.1
 
@@ -46,7 +60,7 @@ RECIPE = Recipe(
 
 def run(inputs: Inputs, work: Work) -> Results:
     """Curves of the noised rows at γ = .1 (in the smoke size: at the γ it has), and the ends of all rows."""
-    plots, tables, found, says = [], [], {}, []
+    plots, tables, found, says, claims = [], [], {}, [], []
     for name in where_from(inputs):
         bench = Bench(inputs, work, name)
         gammas = bench.setting.gammas
@@ -68,8 +82,9 @@ def run(inputs: Inputs, work: Work) -> Results:
             Plot(name, title, "Bayesian ε that holds", "test perplexity", tuple(lines), log_y=True, caption=caption)
         )
         tables.append(_table(name, cells, gamma))
-        says += _says(name, cells, gamma)
-    return results(inputs, found, plots, tables, says)
+        claims += orders(TITLES[name], cells, bars(inputs, work, name), gamma)
+        says.append(_price(TITLES[name], cells, gamma))
+    return results(inputs, work, found, plots, tables, [*sentences(claims), *says, ELSEWHERE])
 
 
 def _curve(cell: Row, name: str) -> Series | None:
@@ -85,7 +100,8 @@ def _table(name: str, cells: Cells, gamma: float) -> Table:
                 cell = cells[kind, row, gamma, 0]
                 ends = {"redacted": (math.inf, 0.0), "S-DP": (math.inf, math.inf)}
                 holds, published = ends.get(row) or (cell["holds"][-1], cell["published"][-1])
-                rows.append((name_of(kind, row), cell["perplexity"], cell["outside"], cell["sigma"], published, holds))
+                scores = (value(cells, kind, row, gamma, metric) for metric in ("perplexity", "outside"))
+                rows.append((name_of(kind, row), *scores, cell["sigma"], published, holds))
     columns = ("model", "perplexity", "outside secrets", "σ", "ε as published", "ε that holds")
     note = (
         "Non-private models read redacted text. The paper counts that as 0, which is true of a secret that π finds; those "
@@ -96,47 +112,40 @@ def _table(name: str, cells: Cells, gamma: float) -> Table:
     )
 
 
-def _says(name: str, cells: Cells, gamma: float) -> list[str]:
+ELSEWHERE = "Samples of the papers' own data are compared in [results](../results.md#4-crt-and-its-variants)."
+NEAR = 1.1
+"""How many times the perplexity of the non-private model still counts as close to it."""
+
+
+def orders(title: str, cells: Cells, bar: Bars, gamma: float) -> list[Order]:
+    """Section 5.2: GPTs before LSTMs among the noised rows, CRT-GPT close to Non-private-GPT and before DPSGD-GPT."""
+
+    def row(kind: str, name: str) -> Any:
+        return row_runs(cells, bar, kind, name, gamma, "perplexity")
+
+    found = [
+        Order(f"{title}, {name}-GPT has a lower perplexity than the LSTMs with noise", row("GPT", name), row("LSTM", other),
+              f"{other}-LSTM")
+        for name in ("CRT", "DPSGD")
+        for other in ("S-DP", "CRT", "DPSGD")
+    ]  # fmt: skip
+    near = row("GPT", "redacted").scaled(NEAR)
+    return [
+        *found,
+        Order(
+            f"{title}, CRT-GPT is close to Non-private-GPT, below {NEAR:g} times its perplexity",
+            row("GPT", "CRT"),
+            near,
+        ),
+        Order(f"{title}, CRT-GPT has a lower perplexity than DPSGD-GPT", row("GPT", "CRT"), row("GPT", "DPSGD")),
+    ]
+
+
+def _price(title: str, cells: Cells, gamma: float) -> str:
     from taciturn.reporting.formats import bound
 
-    def perplexity(kind: str, row: str) -> float:
-        return float(cells[kind, row, gamma, 0]["perplexity"])
-
-    gpt = {row: perplexity("GPT", row) for row in ("redacted", "DPSGD", "CRT", "CRT with skeletons")}
-    lstm = {row: perplexity("LSTM", row) for row in ("S-DP", "DPSGD", "CRT")}
     crt, dp = cells["GPT", "CRT", gamma, 0], cells["GPT", "DPSGD", gamma, 0]
-    ratio = gpt["CRT"] / gpt["redacted"]
-    return [
-        f"{TITLES[name]}. "
-        + order(
-            max(gpt["DPSGD"], gpt["CRT"]) < min(lstm.values()),
-            f"models that start from public weights do better ({gpt['CRT']:.0f} and {gpt['DPSGD']:.0f}; LSTMs from "
-            f"scratch "
-            f"{min(lstm.values()):.0f} at best).",
-            f"of the noised rows the GPT shapes ({gpt['CRT']:.0f}, {gpt['DPSGD']:.0f}) are not all ahead of the "
-            f"LSTMs "
-            f"({min(lstm.values()):.0f} at best).",
-        ),
-        order(
-            ratio < 1.1,
-            f"CRT-GPT is close to Non-private-GPT ({gpt['CRT']:.1f} against {gpt['redacted']:.1f}).",
-            f"CRT-GPT is {ratio:.1f} times as perplexed as Non-private-GPT ({gpt['CRT']:.1f} against "
-            f"{gpt['redacted']:.1f}); with "
-            f"skeletons {gpt['CRT with skeletons']:.1f}. The paper's perplexities lie closer together.",
-        ),
-        order(
-            crt["holds"][-1] < dp["holds"][-1] and gpt["CRT"] <= gpt["DPSGD"],
-            f"CRT-GPT has a lower ε than DPSGD-GPT ({bound(crt['holds'][-1])} against {bound(dp['holds'][-1])}) at "
-            f"no "
-            f"worse perplexity. "
-            "The smaller ε is of a random secret; for one that π missed it is the same 3.",
-            f"the lower ε of CRT-GPT ({bound(crt['holds'][-1])} against {bound(dp['holds'][-1])}) comes with a "
-            f"higher "
-            f"perplexity "
-            f"({gpt['CRT']:.1f} against {gpt['DPSGD']:.1f}); and it is of a random secret, for one that π missed "
-            f"it is the same 3.",
-        ),
-        "On samples of the papers' own data the same comparison is in "
-        "[results](../results.md#4-crt-and-its-variants): there "
-        "CRT as published loses to DP-SGD on MultiWOZ and wins on CustomerSim.",
-    ]
+    return (
+        f"{title}. The Bayesian ε of CRT-GPT is {bound(crt['holds'][-1])}, that of DPSGD-GPT {bound(dp['holds'][-1])}; "
+        "the first is of a random secret, and for one that π missed it is the same 3."
+    )

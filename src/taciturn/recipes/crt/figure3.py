@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from taciturn.recipes.cells import Work
 from taciturn.recipes.crt.curves import (
     DIFFERS,
@@ -13,15 +11,15 @@ from taciturn.recipes.crt.curves import (
     TITLES,
     Cells,
     attack,
-    order,
+    bars,
+    leaks,
     results,
     unique,
-    value,
 )
-from taciturn.recipes.crt.sizes import CANARIES, KINDS
+from taciturn.recipes.crt.sizes import CANARIES
 from taciturn.recipes.recipe import Inputs, Recipe, Results, Table, statements
+from taciturn.recipes.verdicts import sentences
 
-CRT = ("CRT", "CRT with skeletons")
 CHANCE = 7.61
 """Highest exposure of ten canaries that a model never saw stays below this many bits in 95 of 100 cases."""
 
@@ -58,49 +56,31 @@ RECIPE = Recipe(
 
 def run(inputs: Inputs, work: Work) -> Results:
     """Seven models (and our two) at every γ."""
-    plots, tables, found = attack(
-        inputs, work, "exposure", "highest exposure, bits", ("95 % of chance, one model", CHANCE)
-    )
-    return results(inputs, found, plots, tables, [line for name in found for line in _says(name, found)])
+    y = "highest exposure, bits"
+    plots, tables, found = attack(inputs, work, "exposure", y, ("95 % of chance, one model", CHANCE))
+    claims = [
+        order
+        for name, cells in found.items()
+        for order in leaks(TITLES[name], "exposure", cells, bars(inputs, work, name), "exposure")
+    ]
+    chance = [_chance(TITLES[name], cells) for name, cells in found.items()]
+    return results(inputs, work, found, plots, tables, [*sentences(claims), *chance])
 
 
-def _says(name: str, found: Mapping[str, Cells]) -> list[str]:
+def _chance(title: str, cells: Cells) -> str:
+    """Where rows with noise lie beside what chance gives to the highest of so many models."""
     from taciturn.auditing.nulls import exposure_max_p95
 
-    cells = found[name]
-    gammas = sorted({gamma for _, _, gamma, _ in cells})
-    first, last = gammas[0], gammas[-1]
-
-    def at(kind: str, row: str, gamma: float) -> float:
-        return value(cells, kind, row, gamma, "exposure") or 0.0
-
-    plain = {kind: (at(kind, "redacted", first), at(kind, "redacted", last)) for kind in KINDS}
-    noised = [each["exposure"] for each in unique(cells, ("CRT", "CRT with skeletons", "DPSGD"))]
-    sdp = [each["exposure"] for each in unique(cells, ("S-DP",))]
-    limits = [exposure_max_p95(CANARIES * len(found)) for found in (noised, sdp)]
-    words = "; ".join(f"{kind} {a:.1f} at γ = {first:g}, {b:.1f} at γ = {last:g}" for kind, (a, b) in plain.items())
-    many = f"the highest of {len(noised)} models stays below {limits[0]:.1f} by chance in 95 of 100 cases"
-    return [
-        f"{TITLES[name]}. "
-        + order(
-            all(a < CHANCE < b for a, b in plain.values()),
-            f"redaction alone protects only what π finds ({words}).",
-            f"redaction alone does not show the sharp rise in this size ({words}).",
-        ),
-        order(
-            max(noised) < limits[0],
-            f"rows with noise on private records stay within chance (at most {max(noised):.1f} bits; {many}). "
-            f"Within chance is "
-            f"not “close to 0”: the highest of ten unseen secrets averages 4.2 bits, and at γ = {first:g}, where "
-            f"the model "
-            f"reads no digit of a canary, CRT reaches {max(at(k, r, first) for k in KINDS for r in CRT):.1f}.",
-            f"a row with noise on private records reaches {max(noised):.1f} bits; {many}.",
-        ),
-        order(
-            max(sdp) > limits[1],
-            f"S-DP gives missed canaries away ({max(sdp):.1f} bits).",
-            f"S-DP stays at {max(sdp):.1f} bits (chance: {limits[1]:.1f}). Its noise here is that of an account of "
-            f"all it adds, "
-            "several times DP-SGD's, and the model learns next to nothing, secrets included.",
-        ),
-    ]
+    parts = []
+    for name, rows in (
+        ("with noise on private records", ("CRT", "CRT with skeletons", "DPSGD")),
+        ("of S-DP", ("S-DP",)),
+    ):
+        bits = [each["exposure"] for each in unique(cells, rows)]
+        limit = exposure_max_p95(CANARIES * len(bits))
+        where = "above" if max(bits) > limit else "not above"
+        parts.append(
+            f"the highest of {len(bits)} models {name} is {max(bits):.1f} bits, {where} the {limit:.1f} that chance "
+            "exceeds in one case of twenty"
+        )
+    return f"{title}. " + "; ".join(parts) + ". Not above chance is no evidence of no leak."

@@ -43,4 +43,4 @@ def run(inputs: Inputs, work: Work) -> Results:
     """The accuracy of every row at every γ."""
     plots, tables, found = attack(inputs, work, "membership_accuracy", "membership accuracy", ("a guess", 0.5))
     _, auc, _ = attack(inputs, work, "membership", "membership AUC")
-    return results(inputs, found, plots, [*tables, *auc], findings(found, "membership"))
+    return results(inputs, work, found, plots, [*tables, *auc], findings(inputs, work, found, "membership"))

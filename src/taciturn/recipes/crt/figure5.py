@@ -43,4 +43,4 @@ def run(inputs: Inputs, work: Work) -> Results:
     y = "accuracy on groups"
     plots, tables, found = attack(inputs, work, "group_membership_accuracy", y, ("a guess", 0.5))
     _, auc, _ = attack(inputs, work, "group_membership", "AUC on groups")
-    return results(inputs, found, plots, [*tables, *auc], findings(found, "group_membership"))
+    return results(inputs, work, found, plots, [*tables, *auc], findings(inputs, work, found, "group_membership"))

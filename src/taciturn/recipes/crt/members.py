@@ -1,55 +1,41 @@
-"""What CRT's two membership figures say: which rows exceed chance, and whether a model tells more where π misses more."""
+"""What CRT's two membership figures say: the orders of the paper, and which rows exceed chance."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from statistics import NormalDist
 
-from taciturn.recipes.crt.curves import TITLES, Cells, order, unique, value
-from taciturn.recipes.crt.sizes import KINDS, name_of
+from taciturn.recipes.cells import Work
+from taciturn.recipes.crt.curves import TITLES, Cells, bars, leaks, unique
+from taciturn.recipes.recipe import Inputs
+from taciturn.recipes.verdicts import sentences
 
 
-def findings(found: Mapping[str, Cells], attack: str) -> list[str]:
+def findings(inputs: Inputs, work: Work, found: Mapping[str, Cells], attack: str) -> list[str]:
     """attack: membership or group_membership, the prefix of a cell's keys."""
-    return [line for name, cells in found.items() for line in _of(TITLES[name], cells, attack)]
+    claims = [
+        order
+        for name, cells in found.items()
+        for order in leaks(TITLES[name], "membership accuracy", cells, bars(inputs, work, name), f"{attack}_accuracy")
+    ]
+    return [*sentences(claims), *(_chance(TITLES[name], cells, attack) for name, cells in found.items())]
 
 
-def _of(title: str, cells: Cells, attack: str) -> list[str]:
-    gammas = sorted({gamma for _, _, gamma, _ in cells})
+def _chance(title: str, cells: Cells, attack: str) -> str:
+    """Where the highest rows lie beside what the best threshold is right in when nothing leaked."""
     null = next((each[f"{attack}_mean"] for each in cells.values() if f"{attack}_mean" in each), None)
     if null is None:
-        return [f"{title}. Too few texts with secrets for this attack in this size."]
-    crt, crt_limit = _top(cells, ("CRT", "CRT with skeletons"), attack, null)
-    plain, limit = _top(cells, ("redacted",), attack, null)
-    chance = f"by chance the best threshold is right in {null[0]:.2f} on average"
-    lines = [
-        f"{title}. "
-        + order(
-            crt <= crt_limit,
-            f"rows of CRT stay within chance (at most {crt:.2f}; {chance}, and the highest of them above "
-            f"{crt_limit:.2f} in "
-            "one case of twenty).",
-            f"a row of CRT reaches {crt:.2f}, above the {crt_limit:.2f} of chance. A noiseless phase on public "
-            f"text and "
-            "skeletons shows who was there, which confidentiality does not promise to hide.",
-        ),
-        order(
-            plain > limit,
-            f"models without noise exceed chance ({plain:.2f} against {limit:.2f}).",
-            f"models without noise stay within chance too in this size ({plain:.2f}; limit {limit:.2f}), so that "
-            f"the attack says "
-            "little here of those with noise.",
-        ),
-    ]
-    for kind in KINDS:
-        first, last = (value(cells, kind, "redacted", g, attack) for g in (gammas[0], gammas[-1]))
-        if first is not None and last is not None:
-            rises = "it rises with γ, as in the paper" if last > first else "it does not rise with γ"
-            lines.append(
-                f"AUC of {name_of(kind, 'redacted')}: {first:.2f} at γ = {gammas[0]:g}, {last:.2f} at "
-                f"{gammas[-1]:g}; {rises}."
-            )
-    return lines
+        return f"{title}. Too few texts with secrets for this attack in this size."
+    parts = []
+    for name, rows in (("of CRT", ("CRT", "CRT with skeletons")), ("without noise", ("redacted",))):
+        top, limit = _top(cells, rows, attack, null)
+        where = "above" if top > limit else "not above"
+        parts.append(f"the highest accuracy of models {name} is {top:.2f}, {where} {limit:.2f}")
+    return (
+        f"{title}. By chance the best threshold is right in {null[0]:.2f} on average, and the highest of so many models "
+        f"above the limit named in one case of 20: {'; '.join(parts)}. Not above chance is no evidence of no leak; "
+        "a noiseless phase on public text and skeletons may show who was there, which no confidentiality promises to hide."
+    )
 
 
 def _top(cells: Cells, rows: tuple[str, ...], attack: str, null: list[float]) -> tuple[float, float]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taciturn.recipes import texts, tiny_models
@@ -11,8 +12,9 @@ from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.jft import data
 from taciturn.recipes.jft.data import QUICK, Sizes
 from taciturn.recipes.jft.paper import CLIP, EPSILON, LEVELS, TASKS, Task
-from taciturn.recipes.recipe import Inputs
-from taciturn.recipes.trained import trained, untrained
+from taciturn.recipes.recipe import Cell, Inputs
+from taciturn.recipes.trained import constant, trained, untrained
+from taciturn.recipes.verdicts import Floor, Runs
 
 if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """One task at the size asked for: its texts, its model, and a cell of it."""
+    """One task at the size asked for: its texts, its model, and a cell of it. seed: of weights and order, one a run."""
 
     task: Task
     inputs: Inputs
@@ -30,6 +32,11 @@ class Bench:
     documents: tuple[Document, ...] = field(repr=False)
     test: tuple[Record, ...] = field(repr=False)
     note: str = ""
+    seed: int = 0
+
+    def each_run(self) -> list[Bench]:
+        """The same bench for each run of a row."""
+        return [replace(self, seed=seed) for seed in self.inputs.seeds]
 
     @property
     def private(self) -> dict[str, Any]:
@@ -65,8 +72,24 @@ class Bench:
     def start(self) -> float:
         """Score before any fine-tuning."""
         key = {"task": self.task.name, "row": "no fine-tuning", **self._key()}
-        row = self.work.cell(key, lambda: {"score": untrained(self.model(), self.test, self.inputs.seed)})
+        row = self.work.cell(key, lambda: {"score": untrained(self.model(), self.test, self.seed)})
         return float(row["score"])
+
+    def constant(self) -> float:
+        """Score of the best prediction that looks at no text; the same in each run."""
+        key = {"task": self.task.name, "row": "constant predictor", **self._key(), "seed": self.inputs.seed}
+        train = texts.records(self.documents)
+        return float(self.work.cell(key, lambda: {"score": constant(self.model(), train, self.test)})["score"])
+
+    def floor(self, utility: Sequence[float]) -> Floor:
+        """What models of these scores, as shown, of one a run, must beat."""
+        start = tuple(self.shown(each.start()) for each in self.each_run())
+        return Floor(tuple(utility), start, self.shown(self.constant()), higher=self.task.classifies)
+
+    def compared(self, runs: Sequence[Mapping[str, tuple[Cell, ...]]], at: int = 0) -> dict[str, Runs]:
+        """Rows of a table of several runs by name, to be compared by the score in cell ``at``."""
+        scores = {name: tuple(float(run[name][at] or 0) for run in runs) for name in runs[0]}
+        return {name: Runs(name, each, self.floor(each)) for name, each in scores.items()}
 
     def cell(
         self,
@@ -82,7 +105,7 @@ class Bench:
         """Train it once and keep the numbers; with what the paper's accounting says of the same noise. policy: a level of
         spaCy's detectors, or a name for what ``screened`` makes."""
         key = {"task": self.task.name, "row": row, "mechanism": mechanism, "policy": policy, "epsilon": epsilon,
-               "options": dict(options), **self._key(), **more}  # fmt: skip
+               "options": _portable(options), **self._key(), **more}  # fmt: skip
 
         def measure() -> Row:
             corpus = self.screened(f"spacy:{policy}") if screened is None else screened()
@@ -92,7 +115,7 @@ class Bench:
             )
             found = trained(
                 self.work, f"{self.task.name}-{row}".replace(" ", "-").replace("%", ""), mechanism, corpus, self.model(),
-                self.test, options=options, epsilon=epsilon, delta=self.task.delta, seed=self.inputs.seed,
+                self.test, options=options, epsilon=epsilon, delta=self.task.delta, seed=self.seed,
                 labelled=labelled, canaries=canaries,
             )  # fmt: skip
             steps = {name: opts["steps"] for name, opts in _phases(mechanism, options)}
@@ -105,7 +128,7 @@ class Bench:
         return self.work.cell(key, measure)
 
     def _key(self) -> dict[str, Any]:
-        return {"size": self.inputs.size, "seed": self.inputs.seed, "data": str(self.inputs.data or ""),
+        return {"size": self.inputs.size, "seed": self.seed, "text": self.inputs.seed, "data": str(self.inputs.data or ""),
                 "model": self.inputs.model or "", "documents": len(self.documents), "test": len(self.test),
                 "sizes": repr(self.sizes)}  # fmt: skip
 
@@ -134,14 +157,22 @@ class Bench:
         return (
             f"{self.task.name}: {len(self.documents):,} records to train on, {len(self.test):,} to test; "
             f"{self.note.rstrip('.')}; {s.epochs} plain epochs at batch {s.batch_size}; {p['steps']} private steps at "
-            f"rate {p['rate']:.3f}, δ = {self.task.delta:.2g}; {model or _START[self.inputs.quick]}."
+            f"rate {p['rate']:.3f}, δ = {self.task.delta:.2g}; {model or _START[self.inputs.quick]}; "
+            f"{len(self.inputs.seeds)} run{'s' * (len(self.inputs.seeds) > 1)} a row; the constant predictor is at "
+            f"{self.shown(self.constant()):.3g}."
         ).replace("  ", " ")
 
 
 _START = {
-    True: "a GPT-2 shape of 64 units trained for 60 steps on other made-up text, or a BERT shape with random weights",
+    True: "a GPT-2 shape of 64 units trained for 60 steps on other made-up text, or a BERT shape trained to tell its topics",
     False: "gpt2 or roberta-base",
 }
+
+
+def _portable(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Options without the folder that a file of ids lies in."""
+    screened = options.get("screened")
+    return {**options, "screened": {"ids": Path(screened["ids"]).name}} if screened else dict(options)
 
 
 def _phases(mechanism: str, options: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -159,7 +190,7 @@ def bench(name: str, inputs: Inputs, work: Work) -> Bench:
         task = QUICK["press" if task.classifies else "customersim"]
     sizes = data.sizes(inputs, task)
     train, test, note = (data.made_up if made_up else data.loaded)(task, inputs, sizes)
-    return Bench(task, inputs, work, sizes, train, texts.records(test), note)
+    return Bench(task, inputs, work, sizes, train, texts.records(test), note, inputs.seed)
 
 
 def chosen(names: Sequence[str], inputs: Inputs) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,8 +14,9 @@ from taciturn.recipes.jft import bench as jft_bench
 from taciturn.recipes.jft.bench import Bench, epsilons
 from taciturn.recipes.jft.paper import EPSILON, READING
 from taciturn.recipes.jft.table3 import light_noise
-from taciturn.recipes.recipe import Inputs, Plot, Results, Series, Table
+from taciturn.recipes.recipe import Cell, Inputs, Plot, Results, Series, Table
 from taciturn.recipes.trained import Canaries
+from taciturn.recipes.verdicts import Order, Runs, merged, sentences
 
 if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
@@ -61,6 +62,10 @@ class Attack:
     canaries: Canaries = field(repr=False)
     copies: int
     only: bool = False
+
+    def each_run(self) -> list[Attack]:
+        """The same attack for each run of a row."""
+        return [replace(self, bench=each) for each in self.bench.each_run()]
 
     @cached_property
     def documents(self) -> tuple[Document, ...]:
@@ -133,9 +138,36 @@ def attack(inputs: Inputs, work: Work, count: int, copies: int, only: bool = Fal
     return Attack(jft_bench.bench("wikitext2", inputs, work), Canaries(template, secrets), copies, only)
 
 
-def figure(attacked: Attack, kinds: Sequence[Kind], title: str) -> tuple[Plot, Table, dict[str, tuple[float, float]]]:
-    """The plot, a table of where each curve ends, and (perplexity, highest exposure of ten: their mean) by curve."""
-    series, rows, ends = [], [], {}
+Ends = Mapping[str, tuple[Runs, Runs]]
+"""Where each curve ends, over its runs: perplexity, and exposure (the mean of the canaries), by name."""
+
+
+def figure(attacked: Attack, kinds: Sequence[Kind], title: str) -> tuple[Plot, Table, Ends]:
+    """The plot of the first run, a table of where each curve ends, and the ends."""
+    many = len(attacked.canaries.secrets) > 1
+    found = [_curves(each, kinds) for each in attacked.each_run()]
+    series = [Series(name, curve[0], curve[1]) for name, (curve, _) in found[0].items()]
+    chance = 1 / math.log(2)  # mean exposure of a secret that no model has seen (auditing.nulls)
+    plot = Plot(
+        "exposure", title, "perplexity", "mean exposure, bits" if many else "exposure, bits", tuple(series),
+        level=("chance", chance), caption="A curve follows one run; a dot is a checkpoint. Down and left is better.",
+    )  # fmt: skip
+    rows = [{name: cells for name, (_, cells) in each.items()} for each in found]
+    ends = {}
+    for name, perplexity in attacked.bench.compared(rows).items():
+        exposure = tuple(float(run[name][1] or 0) for run in rows)
+        ends[name] = (perplexity, Runs(name, exposure, perplexity.floor))
+    columns = ("model", "perplexity", "exposure (mean)", "highest of all", "ε, detected", "ε, missed")
+    return plot, Table("Where each run ends", columns, merged(rows)), ends
+
+
+Curve = tuple[tuple[float, ...], tuple[float, ...]]
+"""Perplexities and exposures on the way."""
+
+
+def _curves(attacked: Attack, kinds: Sequence[Kind]) -> dict[str, tuple[Curve, tuple[Cell, ...]]]:
+    """Of one run: the curve of each name, and the cells of its end."""
+    made: dict[str, tuple[Curve, tuple[Cell, ...]]] = {}
     many = len(attacked.canaries.secrets) > 1
     for kind in kinds:
         found = attacked.run(kind)
@@ -148,16 +180,8 @@ def figure(attacked: Attack, kinds: Sequence[Kind], title: str) -> tuple[Plot, T
             if not chosen:
                 continue
             x, y = tuple(p[1] for p in chosen), tuple(p[3] for p in chosen)
-            series.append(Series(name, x, y))
-            ends[name] = (x[-1], y[-1])
-            rows.append((name, x[-1], y[-1], chosen[-1][2] if many else None, *_claims(name, kind, found)))
-    chance = 1 / math.log(2)  # mean exposure of a secret that no model has seen (auditing.nulls)
-    plot = Plot(
-        "exposure", title, "perplexity", "mean exposure, bits" if many else "exposure, bits", tuple(series),
-        level=("chance", chance), caption="A curve follows one run; a dot is a checkpoint. Down and left is better.",
-    )  # fmt: skip
-    columns = ("model", "perplexity", "exposure (mean)", "highest of all", "ε, detected", "ε, missed")
-    return plot, Table("Where each run ends", columns, tuple(rows)), ends
+            made[name] = ((x, y), (x[-1], y[-1], chosen[-1][2] if many else None, *_claims(name, kind, found)))
+    return made
 
 
 def _claims(name: str, kind: Kind, found: Row) -> tuple[float | None, float | None]:
@@ -170,13 +194,18 @@ def _claims(name: str, kind: Kind, found: Row) -> tuple[float | None, float | No
     return epsilons(found)
 
 
-def results(attacked: Attack, kinds: Sequence[Kind], title: str, says: Any) -> Results:
+def results(
+    attacked: Attack, kinds: Sequence[Kind], title: str, orders: Callable[[Ends], list[Order]], *says: str
+) -> Results:
+    """orders: what the paper reads off the figure. says: what else is to be known."""
     plot, table, ends = figure(attacked, kinds, title)
     c = attacked.canaries
+    most = math.log2(c.template.size)
     setting = (
         f"{attacked.bench.setting()} {len(c.secrets)} canar{'y' if len(c.secrets) == 1 else 'ies'} of "
-        f"{c.template.length} digits, "
-        f"{attacked.copies} cop{'y' if attacked.copies == 1 else 'ies'} each; at most "
-        f"{math.log2(c.template.size):.1f} bits."
+        f"{c.template.length} digits, {attacked.copies} cop{'y' if attacked.copies == 1 else 'ies'} each; at most "
+        f"{most:.1f} bits."
     )
-    return Results(setting, (plot,), (table,), tuple(says(ends, math.log2(c.template.size))))
+    return Results(
+        setting, (plot,), (table,), (*sentences(orders(ends)), *says, f"At most {most:.1f} bits are possible.")
+    )

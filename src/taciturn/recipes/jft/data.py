@@ -1,4 +1,5 @@
-"""The texts of the recipes of Just Fine-tune Twice, and how many of them: made up, of the user's folder, or of the hub."""
+"""The texts of the recipes of Just Fine-tune Twice, and how many of them: made up, of the user's folder, or of the hub.
+No test text stands in the training text."""
 
 from __future__ import annotations
 
@@ -49,9 +50,9 @@ def sizes(inputs: Inputs, task: Task) -> Sizes:
 
 def made_up(task: Task, inputs: Inputs, sizes: Sizes) -> tuple[Split, Split, str]:
     """Texts of a task of QUICK to train on and to test on, and what they are."""
-    parts = ("train", sizes.train), ("test", sizes.test)
-    train, test = (_written(task.name, inputs.seed, split, most) for split, most in parts)
-    return train, test, "made-up text"
+    train = _written(task.name, inputs.seed, "train", sizes.train)
+    test, note = texts.unseen(_written(task.name, inputs.seed, "test", 4 * sizes.test), train, sizes.test)
+    return train, test, f"made-up text; {note}"
 
 
 def _written(name: str, seed: int, split: str, most: int) -> Split:
@@ -93,7 +94,8 @@ def loaded(task: Task, inputs: Inputs, sizes: Sizes) -> tuple[Split, Split, str]
             documents = turns_as_documents(documents)
         parts.append(tuple(documents[:: max(1, len(documents) // most)][:most]))
         notes.append(found.note)
-    return parts[0], parts[1], " ".join(dict.fromkeys(notes))
+    test, seen = texts.unseen(parts[1], parts[0])
+    return parts[0], test, f"{' '.join(dict.fromkeys(notes))} {seen}"
 
 
 @cache

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from taciturn.recipes.cells import Work
-from taciturn.recipes.jft.canaries import BASELINES, DIFFERS, Kind, attack, results
+from taciturn.recipes.jft.canaries import BASELINES, DIFFERS, Ends, Kind, attack, results
 from taciturn.recipes.jft.paper import NEEDS, PAPER
-from taciturn.recipes.recipe import Inputs, Recipe, Results, comparison, statements
+from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
+from taciturn.recipes.verdicts import Order
 
 KINDS = (
     *BASELINES,
@@ -48,29 +49,34 @@ RECIPE = Recipe(
 
 def run(inputs: Inputs, work: Work) -> Results:
     """Six runs."""
-    kinds = inputs.pick(KINDS[:1] + KINDS[3:4], KINDS, KINDS)
-    return results(attack(inputs, work, 1, 10), kinds, "Exposure of a canary of ten copies", findings)
+    kinds = inputs.pick(KINDS[1:2] + KINDS[3:4], KINDS, KINDS)
+    return results(attack(inputs, work, 1, 10), kinds, "Exposure of a canary of ten copies", orders, LOW)
 
 
-def findings(ends: dict[str, tuple[float, float]], most: float) -> list[str]:
-    """What of the paper's reading holds."""
-    lines = []
-    for name in ("no-DP", "redacted, missed", "jft, missed"):
-        if name in ends:
-            high = ends[name][1] > most / 2
-            lines.append(f"{comparison(high)}: {name} ends at {ends[name][1]:.1f} of {most:.1f} bits.")
-    for name in ("redacted, not missed", "jft, not missed", "DP-SGD", "CRT, missed", "jft + light noise, missed"):
-        if name in ends:
-            low = ends[name][1] < most / 2
-            lines.append(f"{comparison(low)}: {name} ends at {ends[name][1]:.1f} bits.")
-    light, private = ends.get("jft + light noise, missed"), ends.get("DP-SGD")
-    if light and private:
-        ahead = light[0] < private[0]
-        lines.append(
-            f"{comparison(ahead)}: jft + light noise reaches a perplexity of {light[0]:.3g}, DP-SGD {private[0]:.3g}."
+LOW = (
+    "Low exposure of one canary is no guarantee. The last column is about one record; ten copies of a secret that is missed "
+    "cost more."
+)
+LIGHT = "jft + light noise, missed"
+LEAKS = (
+    ("no-DP", "DP-SGD"), ("redacted, missed", "redacted, not missed"), ("jft, missed", "jft, not missed"),
+    ("redacted, missed", LIGHT), ("jft, missed", LIGHT),
+)  # fmt: skip
+"""Section 6.4: which model gives the canary away more than which."""
+BETTER = ((LIGHT, "DP-SGD"), (LIGHT, "CRT, missed"), ("jft, not missed", "DP-SGD"))
+"""And which is of more use than which."""
+
+
+def orders(ends: Ends) -> list[Order]:
+    leaks = [
+        Order(
+            "more of the canary leaks from one than from the other", ends[a][1], ends[b][1], f"{a} and {b}", higher=True
         )
-    lines.append(
-        "Low exposure of one canary is no guarantee. The last column is about one record; ten copies of a secret "
-        "that is missed cost more."
-    )
-    return lines
+        for a, b in LEAKS
+        if a in ends and b in ends
+    ]
+    return leaks + [
+        Order("one has the lower perplexity", ends[a][0], ends[b][0], f"{a} and {b}")
+        for a, b in BETTER
+        if a in ends and b in ends
+    ]

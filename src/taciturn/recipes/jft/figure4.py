@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from taciturn.recipes.cells import Work
-from taciturn.recipes.jft.canaries import BASELINES, DIFFERS, Kind, attack, results
+from taciturn.recipes.jft.canaries import BASELINES, DIFFERS, Ends, Kind, attack, results
 from taciturn.recipes.jft.paper import NEEDS, PAPER
-from taciturn.recipes.recipe import Inputs, Recipe, Results, comparison, statements
+from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
+from taciturn.recipes.verdicts import Order
 
 RECALLS = (0.4, 0.6)
 KINDS = (
@@ -42,26 +43,21 @@ RECIPE = Recipe(
 
 def run(inputs: Inputs, work: Work) -> Results:
     """Five runs."""
-    kinds = inputs.pick(KINDS[2:3], KINDS, KINDS)
-    return results(attack(inputs, work, 10, 1, only=True), kinds, "Mean exposure of ten canaries", findings)
+    kinds = inputs.pick(KINDS[2:4], KINDS, KINDS)
+    return results(attack(inputs, work, 10, 1, only=True), kinds, "Mean exposure of ten canaries", orders, CHANCE)
 
 
-def findings(ends: dict[str, tuple[float, float]], most: float) -> list[str]:
-    """Order of recalls, and light noise beside DP-SGD."""
-    lines = []
-    low, high = ends.get("redacted, recall 0.4"), ends.get("redacted, recall 0.6")
-    if low and high:
-        order = high[1] <= low[1]
-        lines.append(
-            f"{comparison(order)}: the first phase ends at {low[1]:.2f} bits with a recall of .4 and at {high[1]:.2f} "
-            "with .6."
-        )
-    light, private = ends.get("jft + light noise, recall 0.4"), ends.get("DP-SGD")
+CHANCE = "The mean of ten unseen secrets is 1.44 ± .46 bits."
+
+
+def orders(ends: Ends) -> list[Order]:
+    """Section A.5: less leaks at the higher recall, and light noise is of more use than DP-SGD."""
+    found = []
+    for row in ("redacted", "jft"):
+        low, high = (ends.get(f"{row}, recall {recall:g}") for recall in RECALLS)
+        if low and high:
+            found.append(Order("less leaks at a recall of .6 than of .4", high[1], low[1], row))
+    light, private = ends.get(f"jft + light noise, recall {RECALLS[0]:g}"), ends.get("DP-SGD")
     if light and private:
-        ahead = light[0] < private[0]
-        lines.append(
-            f"{comparison(ahead)}: jft + light noise ends at perplexity {light[0]:.3g} and {light[1]:.2f} bits, DP-SGD at "
-            f"{private[0]:.3g} and {private[1]:.2f}."
-        )
-    lines.append(f"The mean of ten unseen secrets is 1.44 ± .46 bits; at most {most:.1f} are possible.")
-    return lines
+        found.append(Order("jft + light noise has a lower perplexity than DP-SGD", light[0], private[0]))
+    return found

@@ -8,6 +8,7 @@ from taciturn.recipes import texts
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.jft.paper import LEVELS
 from taciturn.recipes.recipe import Inputs, Recipe, Results, Table
+from taciturn.recipes.verdicts import computed
 
 SENTENCES = (
     "Did you hear Alice is getting divorced?",
@@ -71,6 +72,7 @@ def run(inputs: Inputs, work: Work) -> Results:
     named = found["low-entity"]["left"][0]
     wide = found["high-contextual"]["left"]
     words = sorted({word for text in wide[:2] for word in text.replace("<MASK>", " ").split() if word.isalpha()})
+    telling = sorted({"divorced", "custody", "kids"} & set(words))
     return Results(
         setting=f"All of it: {len(sentences)} sentences; {found['low-entity']['pipeline']}.",
         tables=(
@@ -78,14 +80,16 @@ def run(inputs: Inputs, work: Work) -> Results:
             Table("Masked", ("detector", "words, %"), shares),
         ),
         says=(
-            "As in the paper: the low-entity detector hides the name and nothing of the divorce."
-            if "<MASK>" in named and "divorced" in named
-            else f"Not as in the paper: with this pipeline the low-entity detector leaves of the first sentence: "
-            f"{named}",
-            f"As in the paper: at the highest level the two sentences keep only words such as {', '.join(words[:5])}."
-            if not {"divorced", "custody", "kids"} & set(words)
-            else "Not as in the paper: at the highest level "
-            f"{', '.join(sorted({'divorced', 'custody', 'kids'} & set(words)))} is still there.",
+            computed(
+                "<MASK>" in named and "divorced" in named,
+                "the low-entity detector hides the name and nothing of the divorce.",
+                f"with this pipeline the low-entity detector leaves of the first sentence: {named}",
+            ),
+            computed(
+                not telling,
+                f"at the highest level the two sentences keep only words such as {', '.join(words[:5])}.",
+                f"at the highest level {', '.join(telling)} is still there.",
+            ),
             "A detector finds what a model of the language takes for a name, a subject or a verb; what it misses is "
             "not in the "
             "table, and only labels can tell (recall, docs/guarantees.md §3.3).",

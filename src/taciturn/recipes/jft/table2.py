@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from taciturn.recipes.cells import Work
 from taciturn.recipes.jft import bench as jft_bench
 from taciturn.recipes.jft.bench import Bench, chosen, epsilons
 from taciturn.recipes.jft.paper import LEVELS, NEEDS, PAPER, READING
 from taciturn.recipes.recipe import Cell, Inputs, Plot, Recipe, Results, Series, Table
+from taciturn.recipes.verdicts import Order, Runs, merged, sentences
+
+Found = Mapping[str, tuple[Cell, ...]]
+"""Rows of one run by name."""
 
 FULL = ("mnli", "qqp", "qnli", "sst2", "wikitext2", "abcd")
 
@@ -67,12 +73,13 @@ def run(inputs: Inputs, work: Work) -> Results:
     names = chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
     levels = inputs.pick(LEVELS[:1], LEVELS, LEVELS)
     benches = [jft_bench.bench(name, inputs, work) for name in names]
-    found = {bench.task.name: rows(bench, levels) for bench in benches}
+    found = {bench.task.name: [rows(each, levels) for each in bench.each_run()] for bench in benches}
+    compared = {bench.task.name: bench.compared(found[bench.task.name]) for bench in benches}
     return Results(
         setting=" ".join(bench.setting() for bench in benches),
-        plots=tuple(_plot(bench, levels, found[bench.task.name]) for bench in benches),
+        plots=tuple(_plot(bench, levels, compared[bench.task.name]) for bench in benches),
         tables=tuple(_table(bench, found[bench.task.name]) for bench in benches),
-        says=tuple(said for bench in benches for said in _says(bench, levels, found[bench.task.name])),
+        says=tuple(sentences([each for b in benches for each in orders(b.task.name, levels, compared[b.task.name])])),
     )
 
 
@@ -93,21 +100,21 @@ def rows(bench: Bench, levels: tuple[str, ...]) -> dict[str, tuple[Cell, ...]]:
     return made
 
 
-def _table(bench: Bench, found: dict[str, tuple[Cell, ...]]) -> Table:
+def _table(bench: Bench, found: Sequence[Found]) -> Table:
     columns = ("row", bench.metric, "words redacted, %", "ε, detected", "ε, missed", "ε as published")
     note = (
         "ε at the task's δ: of a secret that the detector finds and of one it misses, by substitution; as "
         "published: of the "
         "same noise, by add and remove."
     )
-    return Table(bench.task.name, columns, tuple((name, *cells) for name, cells in found.items()), note=note)
+    return Table(bench.task.name, columns, merged(found), note=note)
 
 
-def _plot(bench: Bench, levels: tuple[str, ...], found: dict[str, tuple[Cell, ...]]) -> Plot:
+def _plot(bench: Bench, levels: tuple[str, ...], compared: Mapping[str, Runs]) -> Plot:
     at = tuple(float(n) for n in range(len(levels)))
 
     def scores(kind: str) -> tuple[float, ...]:
-        return tuple(float(found[kind.format(level)][0] or 0) for level in levels)
+        return tuple(compared[kind.format(level)].mean for level in levels)
 
     series = (
         Series("redacted", at, scores("redacted, {}")),
@@ -120,27 +127,27 @@ def _plot(bench: Bench, levels: tuple[str, ...], found: dict[str, tuple[Cell, ..
                 log_y=not bench.task.classifies, names=levels)  # fmt: skip
 
 
-def _says(bench: Bench, levels: tuple[str, ...], found: dict[str, tuple[Cell, ...]]) -> list[str]:
-    def better(a: float, b: float) -> bool:
-        return a > b if bench.task.classifies else a < b
+def orders(task: str, levels: tuple[str, ...], rows: Mapping[str, Runs]) -> list[Order]:
+    """What section 6.1 says: jft before DP-SGD and before its own first phase at every level, which gains most where most is
+    redacted."""
+    higher = next(iter(rows.values())).floor.higher  # type: ignore[union-attr]
+    found = []
+    for against in ("DP-SGD", "redacted"):
+        for level in levels:
+            behind = rows["DP-SGD" if against == "DP-SGD" else f"redacted, {level}"]
+            says = f"{task}, jft is ahead of {'DP-SGD' if against == 'DP-SGD' else 'redaction alone'}"
+            found.append(Order(says, rows[f"jft, {level}"], behind, level, higher))
+    if len(levels) > 1:
+        most, least = (_gain(rows, level) for level in (levels[-1], levels[0]))
+        found.append(
+            Order(f"{task}, the second phase gains more where more is redacted", most, least, levels[-1], True)
+        )
+    return found
 
-    score = {name: float(cells[0] or 0) for name, cells in found.items()}
-    ahead = [level for level in levels if better(score[f"jft, {level}"], score["DP-SGD"])]
-    gains = [level for level in levels if better(score[f"jft, {level}"], score[f"redacted, {level}"])]
-    name = bench.task.name
-    behind = [level for level in levels if level not in ahead]
-    first = (
-        f"As in the paper, {name}: jft is ahead of DP-SGD at every level at ε = 3."
-        if not behind
-        else f"Not as in the paper, {name}: jft is not ahead of DP-SGD at {', '.join(behind)}: the first phase ends "
-        f"too far off "
-        "for so few private steps."
-    )
-    second = f"{name}: the second phase improves on redaction alone at {', '.join(gains) or 'no level'}."
-    gaps = [abs(score[f"jft, {level}"] - score[f"redacted, {level}"]) for level in levels]
-    third = (
-        f"As in the paper, {name}: the second phase brings most where most is redacted."
-        if max(gaps) in gaps[len(gaps) // 2 :]
-        else f"Not as in the paper, {name}: the second phase does not bring most where most is redacted."
-    )
-    return [first, second, third]
+
+def _gain(rows: Mapping[str, Runs], level: str) -> Runs:
+    """Of the second phase, run by run."""
+    first, second = rows[f"redacted, {level}"], rows[f"jft, {level}"]
+    sign = 1 if second.floor and second.floor.higher else -1
+    gains = (sign * (b - a) for a, b in zip(first.scores, second.scores, strict=True))
+    return Runs(f"gain, {level}", tuple(gains), second.floor)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from taciturn.recipes.cells import Work
 from taciturn.recipes.jft import bench as jft_bench
 from taciturn.recipes.jft.bench import Bench, chosen, epsilons
 from taciturn.recipes.jft.paper import NEEDS, PAPER, READING
-from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table, comparison
+from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
+from taciturn.recipes.verdicts import Order, Runs, merged, sentences
 
 LEVEL = "high-entity"
 FULL = ("mnli", "qqp", "qnli", "sst2", "wikitext2", "abcd")
@@ -47,34 +49,31 @@ def run(inputs: Inputs, work: Work) -> Results:
         few = whole.documents[:: round(1 / share)]
         task = replace(whole.task, records=len(few), batch=min(whole.task.batch, len(few)))
         benches.append(replace(whole, documents=few, task=task))
-    found = {bench.task.name: _rows(bench) for bench in benches}
+    found = {bench.task.name: [_rows(each) for each in bench.each_run()] for bench in benches}
+    claims = [each for b in benches for each in orders(b.task.name, b.compared(found[b.task.name]))]
     columns = ("row", "score", "ε, detected", "ε, missed", "σ")
     return Results(
         setting=" ".join(bench.setting() for bench in benches),
-        tables=tuple(Table(f"{b.task.name}: {b.metric}", columns, found[b.task.name]) for b in benches),
-        says=tuple(line for bench in benches for line in _says(bench, found[bench.task.name])),
+        tables=tuple(Table(f"{b.task.name}: {b.metric}", columns, merged(found[b.task.name])) for b in benches),
+        says=tuple(sentences(claims)),
     )
 
 
-def _rows(bench: Bench) -> tuple[tuple[Cell, ...], ...]:
+def _rows(bench: Bench) -> dict[str, tuple[Cell, ...]]:
     private, twice = bench.dpsgd(), bench.fine_tuned_twice(LEVEL, f"jft {LEVEL}", epochs=3 * bench.sizes.epochs)
     first = bench.shown(twice["scores"][0][-1])
-    return (
-        ("no fine-tuning", bench.shown(bench.start()), None, None, None),
-        ("DP-SGD", bench.shown(private["score"]), *epsilons(private), private["sigma"]["private"]),
-        ("redacted", first, 0.0, float("inf"), None),
-        ("jft", bench.shown(twice["score"]), *epsilons(twice), twice["sigma"]["private"]),
-    )
+    return {
+        "no fine-tuning": (bench.shown(bench.start()), None, None, None),
+        "DP-SGD": (bench.shown(private["score"]), *epsilons(private), private["sigma"]["private"]),
+        "redacted": (first, 0.0, float("inf"), None),
+        "jft": (bench.shown(twice["score"]), *epsilons(twice), twice["sigma"]["private"]),
+    }
 
 
-def _says(bench: Bench, rows: tuple[tuple[Cell, ...], ...]) -> tuple[str, ...]:
-    score = {str(row[0]): float(row[1] or 0) for row in rows}
-    sign = 1 if bench.task.classifies else -1
-    ahead = sign * score["redacted"] > sign * score["DP-SGD"]
-    gain = sign * score["jft"] > sign * score["redacted"]
-    name = bench.task.name
-    return (
-        f"{comparison(ahead)}, {name}: redaction alone ({score['redacted']:.3g}) "
-        f"{'beats' if ahead else 'does not beat'} DP-SGD ({score['DP-SGD']:.3g}).",
-        f"{comparison(gain)}, {name}: the second phase {'adds to' if gain else 'adds nothing to'} it ({score['jft']:.3g}).",
-    )
+def orders(task: str, rows: Mapping[str, Runs]) -> list[Order]:
+    """Section A.4: redaction before DP-SGD, and the second phase before the first."""
+    higher = next(iter(rows.values())).floor.higher  # type: ignore[union-attr]
+    return [
+        Order(f"{task}, redaction alone is ahead of DP-SGD", rows["redacted"], rows["DP-SGD"], higher=higher),
+        Order(f"{task}, the second phase is ahead of the first", rows["jft"], rows["redacted"], higher=higher),
+    ]

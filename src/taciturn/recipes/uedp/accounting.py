@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from taciturn.recipes.cells import Row
@@ -27,6 +27,10 @@ class Plan:
     plain_lr: float = 3e-3
     epochs: int = 3
     local_lr: float = 0.1
+
+    def of(self, model: str) -> Plan:
+        """For this model: z is 2 for the AWD-LSTM (section VI d)."""
+        return replace(self, scale=2.0) if model == "awd-lstm" else self
 
 
 def facts(mechanism: str, screened: ScreenedCorpus, options: Mapping[str, Any]) -> Row:

@@ -2,111 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from taciturn.recipes.cells import Row
 from taciturn.recipes.recipe import Cell, Plot, Series, Table
 from taciturn.recipes.uedp.bench import TARGET, Bench
+from taciturn.recipes.verdicts import Order, Runs, merged, sentences
 
 COLUMNS = ("row", "score", "σ/β", "ε as published", "ε that holds", "about")
 
 
 def compared(bench: Bench, title: str) -> tuple[tuple[Plot, ...], Table, list[str]]:
-    """Two plots (the paper's axis, the axis that holds), a table of where each run ends, and what it says."""
-    published = {category: bench.as_published(category) for category in bench.categories}
-    squared = bench.as_published(bench.categories[0], squared=True)
-    ours = {category: bench.ours(category) for category in bench.categories}
-    user, as_private = bench.user_level(), bench.user_level(TARGET)
-    levels = {"de-identified": bench.de_identified(), "no-DP": bench.no_dp()}
-    start = bench.start()
-    claimed = [_series(f"Algorithm 1, {name}", row["curve"], 2) for name, row in published.items()]
-    claimed.append(_series(f"Algorithm 1, {bench.categories[0]}, code's noise", squared["curve"], 2))
-    held = [_series(f"uedp, {name}", row["curve"], 3) for name, row in ours.items()]
-    held += [_series(f"Algorithm 1, {name}", row["curve"], 3) for name, row in list(published.items())[:1]]
-    levels_user = _series("user-level DP", user["curve"], 2), _series("user-level DP", as_private["curve"], 3)
+    """Two plots of the first run (the paper's axis, the one that holds), a table of where runs end, and what it says."""
+    found = [_Run.of(each) for each in bench.each_run()]
+    first = found[0]
+    claimed = [_series(f"Algorithm 1, {name}", row["curve"], 2) for name, row in first.published.items()]
+    claimed.append(_series(f"Algorithm 1, {bench.categories[0]}, code's noise", first.squared["curve"], 2))
+    held = [_series(f"uedp, {name}", row["curve"], 3) for name, row in first.ours.items()]
+    held += [_series(f"Algorithm 1, {name}", row["curve"], 3) for name, row in list(first.published.items())[:1]]
+    levels_user = _series("user-level DP", first.user["curve"], 2), _series("user-level DP", first.private["curve"], 3)
     plots = (
-        _panel("claimed", f"{title}, ε as the paper accounts it", bench.metric, [*claimed, levels_user[0]], levels,
+        _panel("claimed", f"{title}, ε as the paper accounts it", bench.metric, [*claimed, levels_user[0]], first.levels,
                    "This axis is a claim: Theorem 1 does not hold."),
-        _panel("holds", f"{title}, ε that holds", bench.metric, [*held, levels_user[1]], levels,
+        _panel("holds", f"{title}, ε that holds", bench.metric, [*held, levels_user[1]], first.levels,
                    "uedp: for half of all pairs of a user and an entity. user-level DP says nothing of entities."),
     )  # fmt: skip
-    rows: list[tuple[Cell, ...]] = [("before training", start, None, None, None, "")]
-    rows += [
-        ("no-DP", levels["no-DP"], None, None, float("inf"), ""),
-        ("de-identified", levels["de-identified"], None, None, None, ""),
-    ]
-    rows += [_row(f"Algorithm 1, {name}", row, "holders") for name, row in published.items()]
-    rows.append(_row(f"Algorithm 1, {bench.categories[0]}, code's noise", squared, "holders"))
-    rows += [_row(f"uedp, {name}", row, "median") for name, row in ours.items()]
-    rows.append(_row(f"user-level DP, z = {bench.plan.scale:g}", user, ""))
-    rows.append(_row(f"user-level DP, ε = {TARGET:g}", as_private, ""))
     note = (
         "holders: users of the entity that most users hold; k: units that go with the median pair of user and entity."
     )
-    table = Table(f"{title}: {bench.metric}", COLUMNS, tuple(rows), note=note)
-    return plots, table, findings(published, squared, ours, as_private, levels, start)
+    tables = [each.rows(bench) for each in found]
+    rows = {name: bench.runs(name, [float(run[name][0] or 0) for run in tables]) for name in tables[0]}
+    table = Table(f"{title}: {bench.metric}", COLUMNS, merged(tables), note=note)
+    return plots, table, [*sentences(orders(bench.categories, rows)), *_worth(first)]
 
 
-def _row(name: str, row: Row, about: str) -> tuple[Cell, ...]:
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """All rows of one run."""
+
+    published: dict[str, Row]
+    squared: Row
+    ours: dict[str, Row]
+    user: Row
+    private: Row
+    levels: dict[str, float]
+    start: float
+
+    @staticmethod
+    def of(bench: Bench) -> _Run:
+        return _Run(
+            {category: bench.as_published(category) for category in bench.categories},
+            bench.as_published(bench.categories[0], squared=True),
+            {category: bench.ours(category) for category in bench.categories},
+            bench.user_level(),
+            bench.user_level(TARGET),
+            {"de-identified": bench.de_identified(), "no-DP": bench.no_dp()},
+            bench.start(),
+        )
+
+    def rows(self, bench: Bench) -> dict[str, tuple[Cell, ...]]:
+        """Cells of the table by name."""
+        made: dict[str, tuple[Cell, ...]] = {
+            "before training": (self.start, None, None, None, ""),
+            "no-DP": (self.levels["no-DP"], None, None, float("inf"), ""),
+            "de-identified": (self.levels["de-identified"], None, None, None, ""),
+        }
+        made |= {f"Algorithm 1, {name}": _row(row, "holders") for name, row in self.published.items()}
+        made[f"Algorithm 1, {bench.categories[0]}, code's noise"] = _row(self.squared, "holders")
+        made |= {f"uedp, {name}": _row(row, "median") for name, row in self.ours.items()}
+        made[f"user-level DP, z = {bench.plan.scale:g}"] = _row(self.user, "")
+        made[f"user-level DP, ε = {TARGET:g}"] = _row(self.private, "")
+        return made
+
+
+def _row(row: Row, about: str) -> tuple[Cell, ...]:
     _, score, claim, holds = row["curve"][-1]
     said = {"holders": "{} holders", "median": "k = {}"}.get(about, "").format(int(row["facts"].get(about, 0)))
-    return (name, score, row["sigma"]["private"], claim, holds, said)
+    return (score, row["sigma"]["private"], claim, holds, said)
 
 
-def findings(
-    published: dict[str, Row],
-    squared: Row,
-    ours: dict[str, Row],
-    user: Row,
-    levels: dict[str, float],
-    start: float,
-) -> list[str]:
-    """Order against user-level DP and de-identification, and what the claim is worth."""
-    end = {name: row["curve"][-1] for name, row in published.items()}
-    learned = [name for name, row in end.items() if row[1] < 0.95 * start]
-    worst = max(end.values(), key=lambda row: row[3] / row[2])
-    mine = {name: row["curve"][-1][1] for name, row in ours.items()}
-    user_score = user["curve"][-1][1]
-    ahead = [name for name, score in mine.items() if score < user_score]
-    lines = []
-    if learned:
-        lines.append(f"As in the paper: Algorithm 1 with its printed noise learns, for {', '.join(learned)}.")
-    else:
-        lines.append(
-            f"Not as in the paper: with its noise as printed Algorithm 1 learns nothing ({start:.3g} before, "
-            f"{min(row[1] for row in end.values()):.3g} after at best)."
-        )
-    _, score, claim, holds = squared["curve"][-1]
-    lines.append(
-        f"With the deviation squared, as in the released code, it reaches {score:.3g} at a claim of {claim:.2f}; "
-        f"what holds for that "
-        f"noise is {holds:,.0f}." if holds < float("inf") else
-        f"With the deviation squared, as in the released code, it reaches {score:.3g} at a claim of {claim:.2f}; "
-        f"nothing finite holds "
-        "for that noise."
-    )  # fmt: skip
-    lines.append(
-        f"The claim and what holds differ by up to {worst[3] / worst[2]:.1f} times ({worst[2]:.2f} and {worst[3]:.2f})."
+def orders(categories: Sequence[str], rows: Mapping[str, Runs]) -> list[Order]:
+    """Section VI d: Algorithm 1 learns with its printed noise; at equal ε user-entity privacy is of more use than user-level
+    DP, which protects less and other things; and of more use than masks."""
+    start = replace(rows["before training"], floor=None)
+    found = [
+        Order("Algorithm 1 with its printed noise is ahead of its start", rows[f"Algorithm 1, {each}"], start, each)
+        for each in categories
+    ]
+    for name, behind in ((f"user-level DP at equal ε = {TARGET:g}", f"user-level DP, ε = {TARGET:g}"),
+                         ("de-identification", "de-identified")):  # fmt: skip
+        found += [Order(f"uedp is ahead of {name}", rows[f"uedp, {each}"], rows[behind], each) for each in categories]
+    return found
+
+
+def _worth(run: _Run) -> list[str]:
+    """What the claimed ε of the first run is worth beside the one that holds."""
+    ends = {name: row["curve"][-1] for name, row in run.published.items()}
+    worst = max(ends.values(), key=lambda row: row[3] / row[2])
+    _, score, claim, holds = run.squared["curve"][-1]
+    bound = (
+        f"what holds for that noise is {holds:,.0f}" if holds < float("inf") else "nothing finite holds for that noise"
     )
-    if ahead and len(ahead) == len(mine):
-        lines.append(f"As in the paper: uedp is ahead of user-level DP at equal ε = {TARGET:g}, for every category.")
-    else:
-        lines.append(
-            f"Not as in the paper: at equal ε = {TARGET:g} uedp is ahead of user-level DP for "
-            f"{', '.join(ahead) or 'no category'}. The two protect different things: user-level DP says nothing of "
-            f"an entity "
-            "that many users write about."
-        )
-    beaten = [name for name, score in mine.items() if score < levels["de-identified"]]
-    lines.append(
-        f"Not as in the paper: de-identification ({levels['de-identified']:.3g}) is better than uedp; noise costs "
-        f"more than masks "
-        "at this size."
-        if not beaten
-        else f"As in the paper: uedp is better than de-identification for {', '.join(beaten)}."
-    )
-    return lines
+    return [
+        f"With the deviation squared, as in the released code, it reaches {score:.3g} at a claim of {claim:.2f}; {bound}.",
+        f"The claim and what holds differ by up to {worst[3] / worst[2]:.1f} times ({worst[2]:.2f} and {worst[3]:.2f}).",
+        "User-level DP says nothing of an entity that many users write about.",
+    ]
 
 
 def reported(rows: tuple[tuple[str, float, float], ...], title: str, source: str) -> Table:

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from taciturn.recipes import simulated_news, texts, tiny_models
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.recipe import Inputs
-from taciturn.recipes.trained import trained, untrained
+from taciturn.recipes.trained import constant, trained, untrained
 from taciturn.recipes.uedp import data
 from taciturn.recipes.uedp.accounting import Plan, claimed_and_real, facts, squared_noise
 from taciturn.recipes.uedp.paper import DELTA, PUBLISHED, Published
+from taciturn.recipes.verdicts import Floor, Runs
 
 if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
@@ -25,7 +26,8 @@ TARGET = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A data set at the size asked for. published: the set of Table II, None for made-up text."""
+    """A data set at the size asked for. published: the set of Table II, None for made-up text. seed: of first weights and
+    order, one a run."""
 
     name: str
     inputs: Inputs
@@ -37,6 +39,11 @@ class Bench:
     documents: tuple[Document, ...] = field(repr=False)
     test: tuple[Record, ...] = field(repr=False)
     note: str = ""
+    seed: int = 0
+
+    def each_run(self) -> list[Bench]:
+        """The same bench for each run of a row."""
+        return [replace(self, seed=seed) for seed in self.inputs.seeds]
 
     @property
     def classifies(self) -> bool:
@@ -54,7 +61,18 @@ class Bench:
 
     def start(self) -> float:
         key = {"row": "before training", **self._key()}
-        return self.shown(self.work.cell(key, lambda: {"score": untrained(self.model, self.test)})["score"])
+        return self.shown(self.work.cell(key, lambda: {"score": untrained(self.model, self.test, self.seed)})["score"])
+
+    def constant(self) -> float:
+        """Score of the best prediction that looks at no text; the same in each run."""
+        key = {"row": "constant predictor", **self._key(), "seed": self.inputs.seed}
+        train = texts.records(self.documents)
+        return self.shown(self.work.cell(key, lambda: {"score": constant(self.model, train, self.test)})["score"])
+
+    def runs(self, name: str, scores: Sequence[float]) -> Runs:
+        """A row of these scores, as shown, one a run, with what its models must beat. Less is better in both metrics."""
+        start = tuple(each.start() for each in self.each_run())
+        return Runs(name, tuple(scores), Floor(tuple(scores), start, self.constant()))
 
     def no_dp(self) -> float:
         return self._plain("no-DP", "sgd", {})
@@ -114,7 +132,7 @@ class Bench:
             corpus = self.screened(category)
             found = trained(
                 self.work, f"{self.name}-{row}".replace(" ", "-"), mechanism, corpus, self.model, self.test, options=options,
-                epsilon=epsilon, delta=DELTA, seed=self.inputs.seed, evaluations=self.inputs.pick(1, 3, 10),
+                epsilon=epsilon, delta=DELTA, seed=self.seed, evaluations=self.inputs.pick(1, 3, 10),
             )  # fmt: skip
             about = facts(mechanism, corpus, options)
             sigma = found["sigma"].get("private")
@@ -127,7 +145,8 @@ class Bench:
         return self.work.cell(key, measure)
 
     def _key(self) -> dict[str, Any]:
-        return {"set": self.name, "size": self.inputs.size, "seed": self.inputs.seed, "data": str(self.inputs.data or ""),
+        return {"set": self.name, "size": self.inputs.size, "seed": self.seed, "text": self.inputs.seed,
+                "data": str(self.inputs.data or ""),
                 "model": json.dumps({k: v for k, v in self.model.items() if k not in ("name", "tokenizer")}, default=str),
                 "kind": self.inputs.model or self.model["name"].rsplit("/")[-1], "documents": len(self.documents),
                 "test": len(self.test), "plan": repr(self.plan)}  # fmt: skip
@@ -139,7 +158,8 @@ class Bench:
             f"{self.name}: {len(self.documents):,} sentences of {len({d.user for d in self.documents}):,} users, "
             f"{len(self.test):,} to test; {self.note.rstrip('.')}; {p.steps} private steps, q_u = {p.user_rate:g}, "
             f"q_e = {p.entity_rate:g}, q_s = {p.extended_rate:g}, z = {p.scale:g}, β = {p.clip:g}, δ = 1e-5; uedp at "
-            f"ε = {TARGET:g} for its median pair."
+            f"ε = {TARGET:g} for its median pair; {len(self.inputs.seeds)} run{'s' * (len(self.inputs.seeds) > 1)} a row; "
+            f"the constant predictor is at {self.constant():.3g}."
         )
 
 
@@ -154,20 +174,22 @@ def bench(model: str, inputs: Inputs, work: Work, name: str = "AG") -> Bench:
     categories = tuple(each for each in published.sensitive if each != "All")
     chosen = _model(model, inputs, work, labels)
     return Bench(
-        f"{published.name}-{model}", inputs, work, chosen, plan, categories, published, train, texts.records(test), note
-    )
+        f"{published.name}-{model}", inputs, work, chosen, plan.of(model), categories, published, train,
+        texts.records(test), note, inputs.seed,
+    )  # fmt: skip
 
 
 def _made_up(model: str, inputs: Inputs, work: Work) -> Bench:
     users, each, test = inputs.pick((8, 4, 12), (30, 8, 80), (30, 8, 80))
     documents = tuple(simulated_news.write(users, each, inputs.seed, "train"))
-    tested = simulated_news.write(15, each, inputs.seed, "test")[:test]
+    tested, note = texts.unseen(simulated_news.write(40, each, inputs.seed, "test"), documents, test)
     plan = Plan(inputs.pick(2, 8, 8), 0.25, epochs=inputs.pick(1, 4, 4), local_lr=0.3)
     categories = inputs.pick(simulated_news.CATEGORIES[:1], simulated_news.CATEGORIES, simulated_news.CATEGORIES)
     chosen = _model(model, inputs, work, simulated_news.TOPICS)
     return Bench(
-        f"press-{model}", inputs, work, chosen, plan, categories, None, documents, texts.records(tested), "made-up news"
-    )
+        f"press-{model}", inputs, work, chosen, plan.of(model), categories, None, documents, texts.records(tested),
+        f"made-up news; {note}", inputs.seed,
+    )  # fmt: skip
 
 
 def _model(model: str, inputs: Inputs, work: Work, labels: tuple[str, ...]) -> dict[str, Any]:

@@ -32,8 +32,8 @@ def loaded(published: Published, inputs: Inputs) -> tuple[Sentences, Sentences, 
         raise UsageError(f"{published.name}: give --data FOLDER with {published.loader}, or --quick for made-up news")
     most, tested = inputs.pick((60, 20), (800, 200), (10**9, 10**9))
     train, note = sentences(load(published.loader, inputs.data, "train"), most)
-    test, _ = sentences(load(published.loader, inputs.data, "test"), tested)
-    return train, test, note
+    test, seen = texts.unseen(sentences(load(published.loader, inputs.data, "test"), tested)[0], train)
+    return train, test, f"{note} {seen}"
 
 
 def sentences(loaded: Any, most: int) -> tuple[Sentences, str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 from taciturn.recipes.uedp import bench as uedp_bench
@@ -35,6 +33,5 @@ RECIPE = Recipe(
 def run(inputs: Inputs, work: Work) -> Results:
     """As Figure 2, on one set."""
     bench = uedp_bench.bench("awd-lstm", inputs, work)
-    bench = replace(bench, plan=replace(bench.plan, scale=2.0))
     plots, table, says = compared(bench, bench.name)
     return Results(bench.setting(), plots, (table,), tuple(says))

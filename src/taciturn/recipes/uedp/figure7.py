@@ -14,7 +14,7 @@ RECIPE = Recipe(
     title="extended entities, AWD-LSTM",
     asks="Figure 5 for a model without public weights.",
     paper_setting="AWD-LSTM on CONLL-2003, AG and SEC; q_s from 0 to 1, the rest as in Figure 6.",
-    our_setting="q_s = 0, .25, .5, 1 in both readings, layers of 64 units in quick runs.",
+    our_setting="q_s = 0, .25, .5, 1 in both readings with z = 2, layers of 64 units in quick runs.",
     differs=(*DIFFERS, "Adam on the server in every row; the paper says SGD."),
     published=(SAYS,),
     needs=NEEDS,

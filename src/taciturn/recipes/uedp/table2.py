@@ -68,7 +68,8 @@ def run(inputs: Inputs, work: Work) -> Results:
             partial(counted, tuple(documents), published),
         )
         first = (name, about["vocabulary"], about["sentences"], about["users"])
-        for category, found in about["categories"].items():
+        for category in (*categories(published), "all"):
+            found = about["categories"][category]
             numbers = ("sensitive", "entities", "holders", "median", "p95", "largest")
             rows.append((*first, category, *(found[key] for key in numbers)))
             first = ("", None, None, None)
@@ -91,20 +92,23 @@ def run(inputs: Inputs, work: Work) -> Results:
     )
 
 
+def categories(published: Published | None) -> tuple[str, ...]:
+    return simulated_news.CATEGORIES if published is None else tuple(c for c in published.sensitive if c != "All")
+
+
 def counted(documents: tuple[Any, ...], published: Published | None) -> Row:
     """Counts of a set, by category and for all together."""
     from taciturn.mechanisms.corpus import mentions_in
     from taciturn.training.units.deletions import deletion_quantiles, holders
     from taciturn.training.units.grouping import by_user_entity
 
-    names = simulated_news.CATEGORIES if published is None else tuple(c for c in published.sensitive if c != "All")
     row: Row = {
         "vocabulary": len({word for d in documents for word in d.text.split()}),
         "sentences": len(documents),
         "users": len({d.user for d in documents}),
         "categories": {},
     }
-    for category in (*names, "all"):
+    for category in (*categories(published), "all"):
         m = mentions_in(data.screened(documents, category, published))
         at = deletion_quantiles(by_user_entity(m))
         row["categories"][category] = {
