@@ -5,6 +5,7 @@ The model's class, its weights, its hooks and its `state_dict` stay as they are.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,7 @@ from torch import Tensor, nn
 from taciturn.errors import UsageError
 from taciturn.persample.generic import replayed
 from taciturn.persample.rules import SUPPORTED, rule_of
-from taciturn.persample.tape import Tape, layer_of
+from taciturn.persample.tape import Tape, Use, layer_of
 
 WHOLE = ("DebertaEncoder", "DebertaV2Encoder")
 """Modules that take a layer's weight behind its back, as an input that all records share: the generic rule is for all of
@@ -25,16 +26,24 @@ PARTIAL = ("DoraLinearLayer", "DoraEmbeddingLayer")
 
 
 @contextmanager
-def captured(model: nn.Module, rows: int, units: int | None = None) -> Iterator[Tape]:
+def captured(
+    model: nn.Module,
+    rows: int,
+    units: int | None = None,
+    *,
+    norms_only: bool = False,
+    summed: Callable[[Use], None] | None = None,
+) -> Iterator[Tape]:
     """Record, in the yielded tape, what each trainable layer sees in one pass over a batch of ``rows`` rows.
 
-    units: how many units (records, users) they form, as consecutive blocks of equal size; one a row by default. What a
-    decoder keeps for generation is not kept. Raises UsageError naming every trainable parameter that no module's forward
-    can be replaced for.
+    units: how many units (records, users) they form, as consecutive blocks of equal size; one a row by default.
+    norms_only, summed: of a pass that is the first or the second of two (twice.py). What a decoder keeps for generation is
+    not kept. Raises UsageError naming every trainable parameter that no module's forward can be replaced for.
     """
     check_supported(model)
     names = trainable_names(model)
-    tape = Tape(rows, units or rows, tuple(dict.fromkeys(map(layer_of, names.values()))))
+    kept = frozenset(_shared(model, names)) if norms_only else None
+    tape = Tape(rows, units or rows, tuple(dict.fromkeys(map(layer_of, names.values()))), kept=kept, summed=summed)
     whole = generic_modules(model)
     inside = {m for root in whole.values() for m in root.modules()}
     swapped: list[tuple[nn.Module, str, Any]] = []
@@ -72,6 +81,12 @@ def captured(model: nn.Module, rows: int, units: int | None = None) -> Iterator[
 def trainable_names(model: nn.Module) -> dict[nn.Parameter, str]:
     """Every trainable parameter and its name; a shared one once, under its first name."""
     return {p: name for name, p in model.named_parameters() if p.requires_grad}
+
+
+def _shared(model: nn.Module, names: dict[nn.Parameter, str]) -> Iterator[str]:
+    """The parameters that several layers have in common: their uses are needed together."""
+    owners = Counter(p for module in model.modules() for p in module._parameters.values() if p is not None)
+    yield from (name for p, name in names.items() if owners[p] > 1)
 
 
 def generic_modules(model: nn.Module) -> dict[str, nn.Module]:

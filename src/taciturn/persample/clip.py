@@ -16,7 +16,7 @@ from taciturn.persample.capture import trainable_names
 from taciturn.persample.linear import AffineUse
 from taciturn.persample.lstm import LSTMUse
 from taciturn.persample.sums import Sums
-from taciturn.persample.tape import Tape, Use, layer_of
+from taciturn.persample.tape import CANCELLED, Tape, Use, keys_of, layer_of
 from taciturn.persample.tied import cross_terms
 
 SAFETY = 1 + 2e-6
@@ -67,29 +67,11 @@ def clipped_sum(
 def _clipped_sum(
     model: nn.Module, tape: Tape, losses_U: Tensor, C: Bound, into: Sums, rule: str, scale: float
 ) -> Tensor:
-    (losses_U.sum() * scale).backward()
-    names = trainable_names(model)
-    leaked = [name for p, name in names.items() if p.grad is not None]
-    if leaked:
-        model.zero_grad(set_to_none=True)
-        raise UsageError(
-            f"used outside the layer that owns it, so it has no per-record gradient: {', '.join(leaked[:8])}"
-        )
-    missing = sorted(set(names.values()) - {key for use in tape.uses for key in _keys(use)})
-    if missing:
-        raise UsageError(
-            f"took no part in the loss, so it has no per-record gradient: {', '.join(missing[:8])}"
-            f"{', …' if len(missing) > 8 else ''}; freeze it (requires_grad_(False))"
-        )
+    norms, lost, c = factors(model, tape, losses_U, C, rule, scale)
     with torch.no_grad():
-        squared_LU = _squared_norms(tape) / scale**2
-        norms = squared_LU.sum(0).sqrt()
-        lost = ~norms.isfinite()
-        if bool(lost.any()):
-            squared_LU = squared_LU.masked_fill(lost, 0)
+        if lost is not None:
             for use in tape.uses:
                 use.forget(lost)
-        c = dict(zip(tape.layers, RULES[rule](squared_LU, C) / scale, strict=True))
         tape.uses.sort(
             key=lambda use: isinstance(use, AffineUse)
         )  # last first: a head's sum, then its embedding's rows
@@ -99,35 +81,62 @@ def _clipped_sum(
     return norms
 
 
+def factors(
+    model: nn.Module, tape: Tape, losses_U: Tensor, C: Bound, rule: str, scale: float
+) -> tuple[Tensor, Tensor | None, dict[str, Tensor]]:
+    """The backward pass of the losses: (norms ‖G_u‖, which of them are not finite, if any, and what gradients are multiplied
+    by, by layer), [U] each. A unit that is lost has a factor all the same: its uses are to be forgotten."""
+    (losses_U.sum() * scale).backward()
+    names = trainable_names(model)
+    refuse_leaked(model, names)
+    missing = sorted(set(names.values()) - tape.seen)
+    if missing:
+        raise UsageError(
+            f"took no part in the loss, so it has no per-record gradient: {', '.join(missing[:8])}"
+            f"{', …' if len(missing) > 8 else ''}; freeze it (requires_grad_(False))"
+        )
+    with torch.no_grad():
+        squared_LU = _squared_norms(tape) / scale**2
+        norms = squared_LU.sum(0).sqrt()
+        lost: Tensor | None = ~norms.isfinite()
+        if lost is not None and bool(lost.any()):
+            squared_LU = squared_LU.masked_fill(lost, 0)
+        else:
+            lost = None
+        return norms, lost, dict(zip(tape.layers, RULES[rule](squared_LU, C) / scale, strict=True))
+
+
+def refuse_leaked(model: nn.Module, names: dict[nn.Parameter, str]) -> None:
+    """Raises UsageError for parameters whose gradient went around the tape, and takes those gradients away."""
+    leaked = [name for p, name in names.items() if p.grad is not None]
+    if leaked:
+        model.zero_grad(set_to_none=True)
+        raise UsageError(
+            f"used outside the layer that owns it, so it has no per-record gradient: {', '.join(leaked[:8])}"
+        )
+
+
 class NotFiniteError(TaciturnError):
     """A gradient of text that may be told about overflowed, or the model has diverged."""
-
-
-def _keys(use: Use) -> tuple[str, ...]:
-    return tuple(key for key in use.keys if key) if isinstance(use, LSTMUse) else (use.key,)
-
-
-CANCELLED = 1 / 16
-"""A squared norm below this share of its terms' has lost four bits of float32 and is computed again in float64."""
 
 
 def _squared_norms(tape: Tape) -> Tensor:
     """‖G_u‖² by layer, [L, U]; shared parameters with their cross terms. Rounding may leave a tiny negative: 0."""
     by_key: dict[str, list[Use]] = defaultdict(list)
-    times = Counter(key for use in tape.uses for key in _keys(use))
+    times = Counter(key for use in tape.uses for key in keys_of(use))
     for use in tape.uses:
         by_key[use.key].append(use)
-        twice = [key for key in _keys(use) if isinstance(use, LSTMUse) and times[key] > 1]
+        twice = [key for key in keys_of(use) if isinstance(use, LSTMUse) and times[key] > 1]
         if twice:
             raise UsageError(f"{twice[0]} was used twice in one pass: an LSTM's per-record gradients need a single run")
     found: dict[str, Tensor] = {}
-    for key, uses in by_key.items():
-        found[key] = tape.squared[key][0] + cross_terms(uses, tape.units)
-    cancelled = torch.stack([found[key] < CANCELLED * tape.squared[key][1] for key in found])
-    if bool(cancelled.any()):
-        for (key, uses), units in zip(by_key.items(), cancelled, strict=True):
+    for key, (norms, _) in tape.squared.items():
+        found[key] = norms + cross_terms(by_key[key], tape.units)
+    cancelled = torch.stack([found[key] < CANCELLED * terms for key, (_, terms) in tape.squared.items()])
+    if bool(cancelled.any()):  # of a use that was not kept the tape has seen to that
+        for key, units in zip(tape.squared, cancelled, strict=True):
             for u in units.nonzero().flatten().tolist():
-                found[key][u] = _exactly(uses, u)
+                found[key][u] = _exactly(by_key[key], u)
     zero = torch.zeros(tape.units, device=next(iter(found.values())).device)
     layers = dict.fromkeys(tape.layers, zero)
     for key, squared in found.items():

@@ -6,6 +6,7 @@ size of the batch's rows, so a unit's positions are a view: [B, ..., d] → [U, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -34,19 +35,48 @@ class Use(Protocol):
         """Add Σ_u c_u·G_u to ``into``."""
 
 
+CANCELLED = 1 / 16
+"""A squared norm below this share of its terms' has lost four bits of float32 and is computed again in float64."""
+
+
+class UsedAgain(Exception):
+    """A parameter whose first use was not kept is used again, so the norm of both is not known."""
+
+
 @dataclass(slots=True)
 class Tape:
-    """rows: B, the batch's rows. units: U, a divisor of B. layers: names of all layers with something to train."""
+    """rows: B, the batch's rows. units: U, a divisor of B. layers: names of all layers with something to train.
+
+    kept: the keys whose uses are kept for the sum, None for all; of others only the norm is. summed: where a second pass
+    takes uses to, once their factors are known.
+    """
 
     rows: int
     units: int
     layers: tuple[str, ...]
     uses: list[Use] = field(default_factory=list)
     squared: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    kept: frozenset[str] | None = None
+    summed: Callable[[Use], None] | None = None
+    seen: set[str] = field(default_factory=set)
 
     def add(self, use: Use) -> None:
         """Take the norm of a use while its tensors are warm, and keep the use for the sum. ``squared`` adds up, by the key
-        of uses, what :meth:`Use.squared_norms` gives."""
+        of uses, what :meth:`Use.squared_norms` gives. Raises UsedAgain."""
+        keys = keys_of(use)
+        if self.summed is not None:
+            self.summed(use)
+            return
+        again = not self.seen.isdisjoint(keys)
+        self.seen.update(keys)
+        if self.kept is not None and self.kept.isdisjoint(keys):
+            if again:
+                raise UsedAgain(use.key)
+            norms, terms = use.squared_norms()
+            for u in (norms < CANCELLED * terms).nonzero().flatten().tolist():
+                norms[u] = sum(gradient.square().sum() for gradient in use.gradients(u).values())
+            self.squared[use.key] = norms, norms
+            return
         norms, terms = use.squared_norms()
         if use.key in self.squared:
             norms, terms = norms + self.squared[use.key][0], terms + self.squared[use.key][1]
@@ -64,6 +94,11 @@ class Tape:
                 "input or mixes records, so their gradients cannot be told apart; freeze it or choose another model"
             )
         return x.reshape(self.units, -1, x.shape[-1])
+
+
+def keys_of(use: Use) -> tuple[str, ...]:
+    """The names of all parameters that a use is of: an LSTM's is of four."""
+    return tuple(key for key in getattr(use, "keys", (use.key,)) if key)
 
 
 def layer_of(key: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import torch
@@ -12,11 +13,12 @@ from torch import Tensor, nn
 
 from taciturn.models.loss import Batch, collate, microbatches
 from taciturn.models.tokens import Tokens
-from taciturn.persample.capture import captured, trainable_names
-from taciturn.persample.clip import RULES, clipped_sum
+from taciturn.persample.capture import trainable_names
+from taciturn.persample.clip import RULES
 from taciturn.persample.isolated import isolated
 from taciturn.persample.sums import Sums
 from taciturn.persample.tape import layer_of
+from taciturn.persample.twice import clipped_sum_of
 from taciturn.training.distributed.fsdp import ShardedSums
 from taciturn.training.distributed.processes import ALONE, World
 from taciturn.training.passes import Work, batch_of, scored
@@ -47,9 +49,9 @@ def clipped(
             again = [rows[:0]]
             for part in world.passes(microbatches(rows, tokens.sizes(rows), work.token_budget)):
                 batch = batch_of(tokens, part, mask, model)
-                with captured(model, len(batch)) as tape:
-                    losses_B = work.losses(model, batch) / scored(batch).clamp_min(1.0)
-                    norms = clipped_sum(model, tape, losses_B, C, sums, rule, scale)
+                norms = clipped_sum_of(
+                    model, len(batch), len(batch), partial(_mean_losses, work, model, batch), C, sums, rule, scale
+                )
                 if part is not None:
                     below += int((norms <= C).sum())
                     again.append(part[(~norms.isfinite()).cpu().numpy()])
@@ -106,10 +108,16 @@ def _together(
     batch = _padded(tokens, rows_UR, mask, model)
     device = batch.input_ids.device
     weights, C_U = torch.from_numpy(_weights(units, R)).to(device), torch.from_numpy(limits).to(device)
-    with captured(model, U * R, U) as tape:
-        losses_UR = (work.losses(model, batch) / scored(batch).clamp_min(1.0)).view(U, R)
-        norms = clipped_sum(model, tape, (losses_UR * weights).sum(1), C_U, into, rule, scale)
-    return norms.cpu().numpy()
+
+    def losses() -> Tensor:
+        return (_mean_losses(work, model, batch).view(U, R) * weights).sum(1)
+
+    return clipped_sum_of(model, U * R, U, losses, C_U, into, rule, scale).cpu().numpy()
+
+
+def _mean_losses(work: Work, model: nn.Module, batch: Batch) -> Tensor:
+    """The mean over its targets of each record's loss, [B]."""
+    return work.losses(model, batch) / scored(batch).clamp_min(1.0)
 
 
 def _worth(units: Units) -> NDArray[np.float32]:

@@ -16,6 +16,8 @@ from taciturn.models.loss import Batch, record_losses
 from taciturn.models.precision import Precision, autocast_type
 from taciturn.persample.capture import captured, unsupported
 from taciturn.persample.isolated import without_dropout
+from taciturn.persample.tape import Use
+from taciturn.persample.twice import recomputes
 from taciturn.training.check import STATES, counted, random_batch
 from taciturn.training.distributed.all_reduce import PIECE
 from taciturn.training.distributed.fsdp import blocks
@@ -105,11 +107,17 @@ def _peak(model: Any, rows: int, width: int, dtype: Precision, classify: bool) -
         batch = random_batch(model, (width,) * rows, classify)
         made = {name: None if t is None else shapes.from_tensor(t) for name, t in _fields(batch).items()}
         model.train()
-        with captured(model, rows), without_dropout(model), counted() as count:
+        # Where activations are recomputed, a layer's norm is taken and what it saw let go (persample/twice.py).
+        summed = _norms if recomputes(model) else None
+        with captured(model, rows, summed=summed), without_dropout(model), counted() as count:
             with torch.autocast("cpu", kind, enabled=kind is not None):
                 losses_B = record_losses(model, Batch(**made))  # type: ignore[arg-type]
             losses_B.sum().backward()
     return count.peak
+
+
+def _norms(use: Use) -> None:
+    use.squared_norms()
 
 
 def _try_norms(model: nn.Module) -> None:

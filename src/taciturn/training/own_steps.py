@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,10 @@ from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
 from taciturn.errors import UsageError
-from taciturn.persample.capture import captured
-from taciturn.persample.clip import clipped_sum
 from taciturn.persample.isolated import isolated
 from taciturn.persample.premise import verify
 from taciturn.persample.sums import Sums
+from taciturn.persample.twice import clipped_sum_of
 from taciturn.training.distributed.processes import ALONE
 from taciturn.training.phase_terms import ClipNoise
 from taciturn.training.plan import Plan, Step
@@ -70,8 +70,8 @@ class OwnLoss:
         with isolated(self.model):
             for first in range(0, len(rows), at_once):
                 part = rows[first : first + at_once].tolist()
-                with captured(self.model, len(part)) as tape:
-                    norms = clipped_sum(self.model, tape, self.of(records, part), C, sums, rule.factors)
+                losses = partial(self.of, records, part)
+                norms = clipped_sum_of(self.model, len(part), len(part), losses, C, sums, rule.factors)
                 below += int((norms <= C).sum())
         return sums, below
 
