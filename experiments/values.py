@@ -240,7 +240,8 @@ def show(work: Work) -> str:
     rows = work.rows()
     heads = "set | model | stride | ε | row | first | outside | ratio | marked | all | exposure (null) | runs"
     lines = [f"| {heads} |", "|---|---|---:|---|---|" + "---:|" * 7]
-    for key in dict.fromkeys((r["set"], r["model"], r["stride"], r["epsilon"], r["row"]) for r in rows):
+    keys = dict.fromkeys((r["set"], r["model"], r["stride"], r["epsilon"], r["row"]) for r in rows)
+    for key in sorted(keys, key=lambda key: key[:4]):
         group = [r for r in rows if (r["set"], r["model"], r["stride"], r["epsilon"], r["row"]) == key]
         plain = {
             r["seed"]: r["outside"]
@@ -257,27 +258,21 @@ def show(work: Work) -> str:
         cells.append(f"{highest['exposure']:.2f} ({highest['exposure_null']:.2f})")
         lines.append("| " + " | ".join([*map(str, key), *cells, str(len(group))]) + " |")
     settings = sorted({(r["set"], r["model"], r["stride"], r["epsilon"]) for r in rows})
-    pairs = [verdict(rows, *setting) for setting in settings]
-    return "\n".join([*lines, "", *pairs])
+    pairs = [verdict(rows, *setting, one) for setting in settings for one in ("table, kept", "table")]
+    return "\n".join([*lines, "", *filter(None, pairs)])
 
 
-def verdict(
-    rows: list[Row],
-    name: str,
-    model: str,
-    stride: int,
-    epsilon: float,
-    one: str = "table, kept",
-    other: str = "skeletons",
-) -> str:
-    """Whether the table predicts better than skeletons: said only where a paired t-test of log perplexities has p < .05."""
+def verdict(rows: list[Row], name: str, model: str, stride: int, epsilon: float, one: str) -> str:
+    """Whether a table predicts better than skeletons: said only where a paired t-test of log perplexities has p < .05; ""
+    for less than three pairs of runs, which decide nothing."""
     setting = (name, model, stride, epsilon)
     here = [r for r in rows if (r["set"], r["model"], r["stride"], r["epsilon"]) == setting]
     by = {(r["row"], r["seed"]): math.log(r["outside"]) for r in here}
     seeds = sorted({seed for _, seed in by})
+    other = "skeletons"
     gains = [by[one, seed] - by[other, seed] for seed in seeds if (one, seed) in by and (other, seed) in by]
     if len(gains) < 3:
-        return f"{name}, {model}, ε = {epsilon}: {len(gains)} pairs of runs decide nothing"
+        return ""
     p = float(ttest_1samp(gains, 0.0).pvalue)
     error = stdev(gains) / math.sqrt(len(gains))
     shown = "a difference" if p < 0.05 else "no difference shown"
