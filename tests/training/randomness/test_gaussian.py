@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,8 +21,9 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from taciturn.errors import UsageError
+from taciturn.training.randomness import gaussian
 from taciturn.training.randomness.gaussian import CHUNK, SecretSource, add_noise, box_muller, coin_threshold, grid_of
-from taciturn.training.randomness.keystream import Keystream, stream_key
+from taciturn.training.randomness.keystream import BLOCK_BYTES, Keystream, stream_key
 
 Z = 5.5  # two-sided tail of a normal: 3.8e-8
 
@@ -338,7 +340,7 @@ def test_the_accounted_rate_is_never_exceeded(rate: float) -> None:
     assert Fraction(rate) - Fraction(1, 2**53) < Fraction(coin_threshold(rate), 2**53) <= Fraction(rate)
 
 
-@pytest.mark.parametrize("rate", [1e-4, 0.013, 0.5, 0.999])
+@pytest.mark.parametrize("rate", [1e-5, 1e-4, 0.013, 0.5, 0.999])
 def test_each_record_is_drawn_at_the_rate(rate: float) -> None:
     """3e6 coins and per-record counts over 30 steps: false alarm below 1e-6 for the total and for the chi-square test."""
     records, steps = 100_000, 30
@@ -352,6 +354,35 @@ def test_each_record_is_drawn_at_the_rate(rate: float) -> None:
     spread = ((counts - steps * rate) ** 2 / (steps * rate * (1 - rate))).sum()
     kurtosis = 1 / (steps * rate * (1 - rate)) + 2  # variance of one term, over 1, about that of chi-square plus 1/np
     assert abs(spread - records) < Z * math.sqrt(records * kurtosis)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 300), st.one_of(st.floats(0, 1), st.floats(0, 1e-4))), min_size=1, max_size=4),
+    st.integers(0, 2**32),
+)
+def test_coins_are_numbers_of_53_bits_below_the_threshold(kinds: list[tuple[int, float]], seed: int) -> None:
+    """By the book, from the bits of the stream: the first sixteen of each coin, and the rest where they are even with the
+    limit, which is where a stream of few different bits puts many."""
+
+    class Few(Keystream):
+        def read(self, block: int) -> Any:
+            return np.frombuffer(super().read(block).tobytes(), np.uint8) & few
+
+    few, counts, rates = np.uint8(0x80 if seed % 2 else 0x03), [n for n, _ in kinds], [rate for _, rate in kinds]
+    total = sum(counts)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(gaussian, "Keystream", Few)
+        found = SecretSource(seed).coins(3, counts, rates).tolist()
+    key = stream_key(seed, "coins", 3, 0)
+    first = Few(key, 2 * (total + 8)).read(0).view(np.uint16)[:total].tolist()
+    rest = Few(key, 8 * (total + 8)).read(-(-2 * total // BLOCK_BYTES)).view(np.uint64).tolist()
+    thresholds = [coin_threshold(rate) for n, rate in kinds for _ in range(n)]
+    want = []
+    for record, (bits, threshold) in enumerate(zip(first, thresholds, strict=True)):
+        tail = rest.pop(0) >> 27 if bits == threshold >> 37 else 0
+        if (bits << 37 | tail) < threshold:
+            want.append(record)
+    assert found == want
 
 
 def test_coins_of_neighbouring_records_steps_and_ranks_are_independent() -> None:

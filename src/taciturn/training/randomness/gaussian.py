@@ -26,7 +26,9 @@ GRID_BITS = 10  # released entries are multiples of a power of two in (std·2⁻
 CHUNK = 1 << 17  # normals made at a time (2 MB of scratch): calls long enough that threads seldom wait for each other
 PAIRS = CHUNK // 2
 _WORD_BYTES = 12 * PAIRS  # a pair takes 96 bits
-_COINS_AT_A_TIME = 1 << 16
+_COINS_AT_A_TIME = 1 << 18
+_REST = 53 - 16
+"""Bits of a coin that are drawn only where the first sixteen do not decide."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +58,23 @@ class SecretSource:
         rates = [rate] if isinstance(rate, int | float) else list(rate)
         thresholds = np.array([coin_threshold(each) for each in rates], np.uint64)
         ends = np.cumsum(counts)
-        size = min(8 * _COINS_AT_A_TIME, -(-8 * int(ends[-1]) // BLOCK_BYTES) * BLOCK_BYTES)
-        stream = Keystream(stream_key(self.seed, "coins", step, self.rank), size)
-        drawn = []
-        for start in range(0, int(ends[-1]), _COINS_AT_A_TIME):
-            uniforms = stream.read(start * 8 // BLOCK_BYTES).view(np.uint64)[: ends[-1] - start] >> 11
-            limits = thresholds[0]
-            if len(counts) > 1:
-                limits = thresholds[np.searchsorted(ends, np.arange(start, start + len(uniforms)), side="right")]
-            drawn.append(np.flatnonzero(uniforms < limits) + start)
-        return np.concatenate(drawn) if drawn else np.empty(0, np.int64)
+        drawn, even = [], []
+        key, total = stream_key(self.seed, "coins", step, self.rank), int(ends[-1])
+        stream = Keystream(key, 2 * _COINS_AT_A_TIME)
+        for start in range(0, total, _COINS_AT_A_TIME):
+            first = stream.read(start * 2 // BLOCK_BYTES).view(np.uint16)[: total - start]
+            limits = (thresholds >> np.uint64(_REST)).astype(np.uint32)
+            limit = limits[0] if len(counts) == 1 else limits[_kind(ends, start, len(first))]
+            drawn.append(np.flatnonzero(first < limit) + start)
+            even.append(np.flatnonzero(first == limit) + start)
+        # Sixteen bits decide all coins but one in 65,536; those that are even with the limit are decided by the rest of it.
+        at = np.concatenate(even) if even else np.empty(0, np.int64)
+        if len(at):
+            after = -(-2 * total // BLOCK_BYTES)
+            rest = Keystream(key, -(-8 * len(at) // BLOCK_BYTES) * BLOCK_BYTES).read(after).view(np.uint64)[: len(at)]
+            low = (thresholds & np.uint64(2**_REST - 1))[np.searchsorted(ends, at, side="right")]
+            drawn.append(at[rest >> np.uint64(64 - _REST) < low])
+        return np.sort(np.concatenate(drawn)) if drawn else np.empty(0, np.int64)
 
     def add_gaussian(
         self,
@@ -111,6 +120,11 @@ class SecretSource:
         out = np.zeros(math.prod(shape), np.float32)
         add_noise(stream_key(self.seed, "states", step, self.rank), [out], [0], 1.0, 1.0, None, self.draws)
         return torch.from_numpy(out).view(*shape)
+
+
+def _kind(ends: NDArray[np.int64], start: int, count: int) -> NDArray[np.int64]:
+    """Which kind each of ``count`` records from ``start`` on is of."""
+    return np.searchsorted(ends, np.arange(start, start + count), side="right")
 
 
 def coin_threshold(rate: float) -> int:
