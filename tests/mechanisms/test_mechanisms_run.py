@@ -146,7 +146,7 @@ def test_a_group_is_counted_in_the_text_that_noised_steps_read(
 ) -> None:
     """On untouched text a detected secret counts wherever it stands; on either part, copies are not removed."""
     screened = corpus(out=tmp_path / "screened")
-    run_config = config("dpsgd", noise="os", **options).model_copy(update={"corpus": tmp_path / "screened"})
+    run_config = config("dpsgd", noise="os", **options).model_copy(update={"corpus": str(tmp_path / "screened")})
     train(run_config, tmp_path / "run", screened=screened)
     numbers = [f"(555) 010-77{i:02}" for i in range(9)]
     certificate = certify(tmp_path / "run", groups={"numbers": numbers, "ids": ["4711"]})

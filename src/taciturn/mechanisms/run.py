@@ -46,9 +46,8 @@ def train(
     if config.train.tensorboard:
         summary_writer()  # a missing extra is named before anything is written
     screened = screened if screened is not None else load_screened(config.corpus)
-    if screened.path is not None and is_url(
-        config.corpus
-    ):  # later steps find the history of runs where this one writes it
+    if screened.path is not None and is_url(str(config.corpus)):
+        # Later steps find the history of runs where this one writes it.
         config = config.model_copy(update={"corpus": str(screened.path)})
     with joined(config.train.timeout_minutes) as world, ExitStack() as held:
         world.once(lambda: held.enter_context(training(out, resume)))

@@ -15,6 +15,7 @@ from taciturn.text.readers import (
     docbin,
     formats,
     hub,
+    in_memory,
     mailbox,
     markup,
     notebooks,
@@ -70,18 +71,28 @@ FORMATS: Mapping[str, formats.Reader] = {
 STRETCHES = {"lines": formats.text_lines, "jsonl": formats.jsonl, "parquet": tables.parquet}
 
 
-def read(*paths: str | os.PathLike[str], **options: Any) -> Corpus:
+def read(*data: str | os.PathLike[str] | Iterable[Any], **options: Any) -> Corpus:
     """A corpus of files, in the order given; a glob stands for its matches, sorted, and a file named twice is read once.
 
     A folder stands for every file in it and below, an archive (.zip, .tar.gz) for every file in it, "-" for standard input.
-    options: see ReadOptions. Raises UsageError for an unknown option, DataError for a path that is not there.
+    In the place of files one thing in memory: a list or generator of texts or dictionaries, a frame of pandas or polars, a
+    dataset (in_memory.py). options: see ReadOptions. Raises UsageError for an unknown option, DataError for a path that is
+    not there.
 
         corpus = read("mail/*.jsonl", text="body", user="sender")
+        corpus = read(frame, text="body", user="sender")
     """
     chosen = ReadOptions.of(options)
-    if not paths:
-        raise UsageError("nothing to read: name at least one file")
-    return Corpus(sources(paths, chosen), chosen)
+    if not data:
+        raise UsageError("nothing to read: name at least one file, or give rows")
+    paths = [each for each in data if isinstance(each, str | os.PathLike)]
+    if len(paths) == len(data):
+        return Corpus(sources(paths, chosen), chosen)
+    if len(data) > 1:
+        raise UsageError(
+            f"read: found {len(data)} things that are not all names of files; rows are read from one of them"
+        )
+    return Corpus((), chosen, tuple(in_memory.rows(data[0], chosen.text)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +101,7 @@ class Corpus:
 
     sources: tuple[Source, ...] = ()
     options: ReadOptions = field(default_factory=ReadOptions)
-    held: tuple[Document, ...] | None = field(default=None, repr=False)
+    held: tuple[Document | Row, ...] | None = field(default=None, repr=False)
 
     @staticmethod
     def from_documents(documents: Iterable[Document], **options: Any) -> Corpus:
@@ -119,7 +130,7 @@ class Corpus:
 
     def read(self, piece: Piece, tally: Tally) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
         """What a piece holds, each with its place ("mail.jsonl, line 12"), counted into ``tally``. Ids may repeat."""
-        for where, item in self._held_items(piece) if piece.file is None else self._file_items(piece, tally):
+        for where, item in self._held_items(piece, tally) if piece.file is None else self._file_items(piece, tally):
             tally.documents += isinstance(item, Document)
             tally.quarantined += isinstance(item, Quarantined)
             yield where, item
@@ -192,6 +203,9 @@ class Corpus:
         if self.held is not None:
             content = hashlib.sha256()
             for each in self.held:
+                if isinstance(each, Row):
+                    content.update(repr(each.value).encode("utf-8", "backslashreplace"))
+                    continue
                 gold = [(s.start, s.end, s.label) for s in each.gold]
                 turns = [(t.start, t.end, t.speaker) for t in each.turns]
                 parts = [each.id, each.text, each.user, turns, gold, each.private_because, each.label]
@@ -202,14 +216,31 @@ class Corpus:
             digests |= source.digests()
         return digests
 
-    def _held_items(self, piece: Piece) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
+    def _held_items(self, piece: Piece, tally: Tally) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
         start, end, _ = piece.stretch or Stretch(0, len(self.held or ()), 0)
         for number, each in enumerate((self.held or ())[start:end], start + 1):
             where = f"record {number}"
+            if isinstance(each, Row):
+                yield from self._row_items(MEMORY, where, each, f"{MEMORY}:{number}", tally)
+                continue
             try:
                 yield where, checked(each, self.options) or Blank(MEMORY, where)
             except BadRecord as bad:
                 yield where, Quarantined(MEMORY, where, bad.reason)
+
+    def _row_items(
+        self, name: str, where: str, row: Row, default_id: str, tally: Tally
+    ) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
+        """What a row becomes: documents, or a quarantined record. where: its place; name: its file."""
+        try:
+            for found in documents(row, default_id, self.options):
+                yield where, found or Blank(name, row.location)
+        except LeftOut as out:
+            yield where, Blank(name, row.location, out.what)
+        except BadRecord as bad:
+            if isinstance(bad, MissingField):
+                tally.lacks(bad)
+            yield where, Quarantined(name, row.location, bad.reason)
 
     def _file_items(self, piece: Piece, tally: Tally) -> Iterator[tuple[str, Document | Quarantined | Blank]]:
         number = piece.file or 0
@@ -219,15 +250,7 @@ class Corpus:
                 if not isinstance(item, Row):
                     yield where, item
                     continue
-                try:
-                    for found in documents(item, f"{prefix}:{item.number}", self.options):
-                        yield where, found or Blank(name, item.location)
-                except LeftOut as out:
-                    yield where, Blank(name, item.location, out.what)
-                except BadRecord as bad:
-                    if isinstance(bad, MissingField):
-                        tally.lacks(bad)
-                    yield where, Quarantined(name, item.location, bad.reason)
+                yield from self._row_items(name, where, item, f"{prefix}:{item.number}", tally)
 
 
 def rows(
