@@ -46,14 +46,17 @@ def test_importing_costs_nothing() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_the_readme_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    rows = [
+def rows_of(count: int) -> list[dict[str, str]]:
+    return [
         {"body": f"Dear {name}, {text}", "sender": name}
-        for i, name in enumerate(["ann", "bob", "cem", "dora"] * 8)
+        for i, name in enumerate((["ann", "bob", "cem", "dora"] * 8)[:count])
         for text in (["call me at (555) 010-7788 today.", "thank you for the parcel."][i % 2],)
     ]
-    Path("mail.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+
+
+def test_the_readme_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("mail.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows_of(32)))
     corpus = tt.read("mail*.jsonl", text="body", user="sender")
     screened = tt.screen(corpus, tt.policy("pii"), tt.policy("conservative"), out="screened")
     assert screened.counts.read == screened.counts.public + screened.counts.private == 32
@@ -68,6 +71,14 @@ def test_the_readme_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert run.export("model/") <= 1e-5
     assert not tt.verify("model/certificate.json")
     assert not tt.verify("runs/mail/certificate.json")
+    rows = run.metrics()
+    assert [row["step"] for row in rows] == list(range(1, len(rows) + 1))
+    texts = run.generate("Dear", samples=2, max_tokens=5, seed=1)
+    assert len(texts) == 2
+    assert all(text.startswith("Dear") for text in texts)
+    assert texts == run.generate("Dear", samples=2, max_tokens=5, seed=1)
+    told = {"members": [row["body"] for row in rows_of(24)], "nonmembers": [f"Dear {i}, a parcel." for i in range(24)]}
+    assert [each.attack for each in run.audit(["membership"], **told)] == ["membership"]
 
 
 def test_a_plan_that_would_overspend_is_refused_before_training(tmp_path: Path) -> None:

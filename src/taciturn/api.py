@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,7 +14,7 @@ from taciturn.auditing.run import audit as attack_all
 from taciturn.mechanisms import planning, registry
 from taciturn.mechanisms import run as runs
 from taciturn.mechanisms.certify import certify as write_certificate
-from taciturn.mechanisms.config import parse
+from taciturn.mechanisms.config import existing, parse
 from taciturn.mechanisms.cost import cost_lines
 from taciturn.mechanisms.settings import RunConfig, save_config
 from taciturn.mechanisms.targets import warn_of_targets
@@ -75,6 +76,21 @@ class TrainedRun:
     def model(self) -> tuple[Any, Any]:
         """(model, tokenizer)."""
         return runs.Run(self.folder).model()
+
+    def audit(self, attacks: Sequence[str] = ("exposure",), **inputs: Any) -> list[Finding]:
+        """Attack the run; see :func:`audit`."""
+        return audit(self, attacks, **inputs)
+
+    def generate(self, prompt: str = "", **how: Any) -> list[str]:
+        """Continuations of a prompt; see :func:`taciturn.models.generation.generate`."""
+        from taciturn.models.generation import generate
+
+        return generate(*self.model(), prompt, **how)
+
+    def metrics(self) -> list[dict[str, Any]]:
+        """What metrics.jsonl has of each step that may be shown, oldest first: rows for a frame."""
+        path = existing(self.folder / "metrics.jsonl", "metrics; is this the folder of a run?")
+        return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
 
 
 @dataclass(frozen=True, slots=True)

@@ -71,7 +71,7 @@ def finished(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Filler, "written", heard)
-        train(config().model_copy(update={"corpus": folder / "screened"}), folder / "run")
+        train(config().model_copy(update={"corpus": str(folder / "screened")}), folder / "run")
     certify(folder / "run")
     return folder / "run", read
 

@@ -25,33 +25,21 @@ def generate(
 
     Example: `taciturn generate runs/mail --prompt "Good morning" --samples 3`
     """
-    import torch
-
     from taciturn.cli.show import as_json
+    from taciturn.models import generation
     from taciturn.models.hf import load_exported
-    from taciturn.models.tokens import encode
 
-    folder = run / "model" if (run / "model").is_dir() else run
-    model, tokenizer = load_exported(folder)
-    torch.manual_seed(seed)
-    start = encode(tokenizer, prompt)
-    ids = torch.from_numpy(start[: len(start) - bool(prompt)].astype("int64")).expand(samples, -1)
-    if not prompt:
-        ids = ids[:, :1]  # an empty prompt is the start token alone
-    sampling = (
-        {"do_sample": True, "temperature": temperature, "top_k": top_k} if temperature > 0 else {"do_sample": False}
+    model, tokenizer = load_exported(run / "model" if (run / "model").is_dir() else run)
+    texts = generation.generate(
+        model,
+        tokenizer,
+        prompt,
+        samples=samples,
+        max_tokens=max_tokens,
+        temperature=temperature,
+        top_k=top_k,
+        seed=seed,
     )
-    done = model.generate(
-        ids,
-        attention_mask=torch.ones_like(ids),
-        max_new_tokens=max_tokens,
-        pad_token_id=tokenizer.eos_token_id,
-        **sampling,
-    )
-    texts = [
-        prompt + tokenizer.decode(row[ids.shape[1] :], skip_special_tokens=False).split("<|endoftext|>")[0]
-        for row in done
-    ]
     if json:
         as_json(texts)
         return
