@@ -10,7 +10,7 @@ def test_a_file_s_own_tests_else_those_of_its_wing_else_of_its_room() -> None:
     some = mirrored(["src/taciturn/privacy/accounting/mixture_coins.py"])
     assert some == ["tests/privacy/accounting/test_user_entity.py"], "the tests that import it"
     assert mirrored(["src/taciturn/privacy/accounting/new.py"]) == ["tests/privacy/accounting"]
-    assert mirrored(["src/taciturn/recipes/crt/curves.py"]) == ["tests/recipes"]
+    assert mirrored(["src/taciturn/recipes/crt/figure6.py"]) == ["tests/recipes"]
 
 
 def test_each_test_runs_once_and_what_is_gone_is_left_out() -> None:

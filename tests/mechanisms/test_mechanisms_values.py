@@ -17,7 +17,7 @@ from taciturn.mechanisms.planning import make_plan
 from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.mechanisms.values import PHASE
+from taciturn.mechanisms.values import MU, PHASE
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, ThresholdedCounts
 from taciturn.privacy.certificates.certificate import file_digest
@@ -95,6 +95,23 @@ def broken_off(settings: RunConfig, out: Path, corpus: ScreenedCorpus, step: int
 
 def table(out: Path) -> Table:
     return Table.from_bytes((out / VALUES).read_bytes())
+
+
+# The share of a target that a table takes
+
+
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 3.0, 8.0])
+def test_a_table_leaves_a_third_of_any_target_to_the_steps(epsilon: float, corpus: ScreenedCorpus) -> None:
+    """μ follows from the target alone, so that a small one can be planned for; a μ that is named stays."""
+    plan = make_plan(config(epsilon=epsilon, values={"protect_copies": 2}).model_copy(update={"delta": 1e-4}), corpus)
+    table = {phase.event: 1 for phase in plan.phases if not phase.moves}
+    alone = compose(table, "substitution").epsilon(1e-4)
+    assert alone < 0.7 * epsilon
+    (rule,) = (phase.rule for phase in plan.phases if not phase.moves)
+    assert rule.noise_multiplier >= 1 / MU
+    assert (rule.noise_multiplier == 1 / MU) == (epsilon > 2.6)
+    named = make_plan(config(epsilon=8.0, values={"protect_copies": 2, "mu": 1.25}), corpus)
+    assert [phase.noise for phase in named.phases if not phase.moves] == [0.8]
 
 
 # One run

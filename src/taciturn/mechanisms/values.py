@@ -14,6 +14,7 @@ from taciturn.errors import UsageError
 from taciturn.mechanisms.config import PublicSteps, Strict, existing
 from taciturn.mechanisms.corpus import labels_of, task_of, texts_of
 from taciturn.mechanisms.refusals import DEFAULT_DELTA
+from taciturn.privacy.accounting.calibrate import noise_multiplier
 from taciturn.privacy.accounting.escape import threshold
 from taciturn.privacy.accounting.events import Part
 from taciturn.privacy.certificates.exported_model import VALUES
@@ -30,19 +31,21 @@ if TYPE_CHECKING:
     from taciturn.training.values.slots import Slots
 
 PHASE = "values"
+MU = 0.5
 SHARE = 8
 """Of δ that what the table shows of few records may take, one in so many."""
 
 
 class ValueTable(Strict):
-    """mu: μ of the table alone, a Gaussian mechanism for one record that becomes another with the same skeleton.
+    """mu: μ of the table alone, a Gaussian mechanism for one record that becomes another with the same skeleton; by default
+    ``MU``, or less where that would take more than two thirds of the target's ε.
     protect_copies: a value that only so many records hold is shown with a chance of at most ``delta``, an eighth of the
     target's by default. record_weight: how many values of a record count in full; of more each counts less. candidates:
     values of the table that the public model chooses from, for each mask; 1 asks no model, and costs no time. public: files
     of public values, one a line (a catalogue, places), of which shapes are made instead of built-in names: none that was
     made from the corpus. It unmasks nothing, and what stands in it is protected like all else."""
 
-    mu: float = Field(0.5, gt=0)
+    mu: float | None = Field(None, gt=0)
     protect_copies: int = Field(10, ge=1, le=1000)
     delta: float | None = Field(None, gt=0, lt=1)
     record_weight: float = Field(2.0, ge=1, le=1000)
@@ -55,7 +58,7 @@ class ValueTable(Strict):
         """The release, over all records of ``reads``. known: screening has noted what stands behind each mask
         (``ScreenedCorpus.behind``). stays: values that it shows are left standing where they are."""
         copies = self.protect_copies if stays else 0
-        rule = Counts(1 / self.mu, 1.0, self.record_weight, one_sided=known, copies=copies)
+        rule = Counts(1 / (self.mu or _share(target)), 1.0, self.record_weight, one_sided=known, copies=copies)
         delta = self.delta or (target.delta or DEFAULT_DELTA) / SHARE
         rule = replace(rule, threshold=threshold(rule.release, self.protect_copies, delta))
         return Phase(PHASE, (reads,), records, Poisson(1.0), rule, 1, Optimiser(lr=1.0), once=True)
@@ -69,6 +72,14 @@ class ValueTable(Strict):
         """The public values, in the order of the files."""
         lines = [existing(path, "file of public values").read_text("utf-8-sig").splitlines() for path in self.public]
         return tuple(line.strip() for each in lines for line in each if line.strip())
+
+
+def _share(target: Target) -> float:
+    """μ of a table that leaves something for the steps beside it; a function of the target alone."""
+    if target.epsilon is None or target.delta is None:
+        return MU
+    sigma = noise_multiplier(2 / 3 * target.epsilon, target.delta, 1.0, 1, "substitution")
+    return min(MU, 2 / sigma)  # by substitution means lie 2 apart, noise is σ
 
 
 class FilledSteps(PublicSteps):

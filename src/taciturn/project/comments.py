@@ -124,7 +124,7 @@ WORDS = {
     "redacted.fill": "what steps without noise read where there is a mask: none, or learned",
     "common": "fill, or stay: common values stay where they stand; then a secret is protected if its value is rare",
     "fill_loss": "learn what was filled in; with learned: the public model fills what the table does not",
-    "values.mu": "of the table alone, as a Gaussian mechanism; more shows more values",
+    "values.mu": "of the table alone, as a Gaussian mechanism; 0.5 or two thirds of the target's ε; more shows more values",
     "values.protect_copies": "records that a value may stand in without being shown",
     "values.delta": "chance that one of so many is shown all the same; left out, an eighth of the target's | 1e-5",
     "values.record_weight": "values of a record that count in full",
