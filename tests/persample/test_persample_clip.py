@@ -175,3 +175,24 @@ def test_a_layer_that_mixes_records_is_refused() -> None:
         y = model(torch.randn(4, 3).mean(0, keepdim=True))
         with pytest.raises(UsageError, match="mixes records"):
             clipped_sum(model, tape, y.sum(1).expand(4), 1.0, Sums())
+
+
+@pytest.mark.filterwarnings("ignore")  # of the compiler itself
+def test_a_compiled_model_leaves_the_same_on_the_tape() -> None:
+    """`torch.compile` around a model, its forwards replaced anew in each pass: no pass writes on the tape of another."""
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Embedding(9, 6), nn.LayerNorm(6), nn.Linear(6, 4))
+    compiled = torch.compile(model, backend="eager")
+    for rows in (3, 5, 3):
+        ids = torch.randint(9, (rows, 7))
+        found = []
+        for each in (model, compiled):
+            sums = Sums()
+            with captured(each, rows) as tape:
+                norms = clipped_sum(each, tape, each(ids).square().sum((1, 2)), 0.5, sums)
+            found.append((norms, {key.removeprefix("_orig_mod."): sums[key] for key in sums}))
+        (want_norms, want), (norms, made) = found
+        torch.testing.assert_close(norms, want_norms)
+        assert made.keys() == want.keys()
+        for key in want:
+            torch.testing.assert_close(made[key], want[key])
