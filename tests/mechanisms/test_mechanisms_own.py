@@ -143,6 +143,9 @@ def test_a_user_trains_finishes_and_a_sceptic_verifies(tmp_path: Path) -> None:
     open_ = " ".join(certificate.words)
     assert "that record alone" in open_
     assert "nothing else in the program looks at the records" in open_
+    page = tt.report(out).save(tmp_path / "report.html").read_text("utf-8")
+    assert "Every record that the loop was given" in page
+    assert "A record is one whole document" not in page, "it is whatever the loop takes for one"
     with (out / "model" / "model.pt").open("ab") as file:
         file.write(b"x")
     assert tt.verify(out / "certificate.json") != []

@@ -20,6 +20,7 @@ MECHANISMS = {
     "crt_residual": ("zhao2022crt",),
     "dpsgd": ("abadi2016dpsgd",),
     "jft": ("shi2022jft",),
+    "own-loop": ("abadi2016dpsgd",),
     "selective_dpsgd": ("shi2022sdp",),
     "uedp": ("lai2022uedp",),
     "uedp-published": ("lai2022uedp", "mcmahan2018user"),

@@ -24,6 +24,7 @@ _WORDS = {
     "sgd": _NOTHING,
     "redacted": _REDACTED,
     "dpsgd": "Every record, whatever it says: noise hides what any one of them adds.",
+    "own-loop": "Every record that the loop was given, whatever it is: noise hides what any one of them adds.",
     "crt": _CRT,
     "crt_residual": f"{_CRT} The noise falls only on what a private record adds to its skeleton.",
     "selective_dpsgd": "What the policy detects: noise falls on every step at which the model reads a detected secret. What "
@@ -84,7 +85,7 @@ def _sentences(run: RunView) -> Iterator[str]:
         yield _COMMON
     if mechanism in ("crt", "crt_residual") or masked:
         yield from _public(run)
-    if mechanism in ("sgd", "redacted"):
+    if mechanism in ("sgd", "redacted", "own-loop"):
         return
     unit = _UNITS.get(str(run.evidence.get("unit") or ""))
     if unit and mechanism not in ("user_dp", "uedp", "uedp-published"):

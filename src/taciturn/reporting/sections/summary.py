@@ -17,6 +17,7 @@ _METHODS = {
     "sgd": "plain training on the text as it is",
     "redacted": "plain training on redacted text",
     "dpsgd": "DP-SGD on every record",
+    "own-loop": "DP-SGD under a loop of one's own",
     "crt": "confidentially redacted training",
     "crt_residual": "confidentially redacted training, with noise on residuals only",
     "jft": "just fine-tune twice",
