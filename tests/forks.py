@@ -33,12 +33,20 @@ class Forked:
         self._link, self._lock = link, RLock()
 
     def poll(self, patience: float | None = 0) -> int | None:
-        while self.returncode is None and select.select([self._link], [], [], patience)[0]:
+        while self.returncode is None and self._speaks(patience):
             with self._lock:
                 if self.returncode is None:
                     self.returncode = int(self._link.recv(16) or -signal.SIGKILL)
                     self._link.close()
         return self.returncode
+
+    def _speaks(self, patience: float | None) -> bool:
+        try:
+            return bool(select.select([self._link], [], [], patience)[0])
+        except (OSError, ValueError):  # closed by another thread, which has set the code before
+            if self.returncode is None:
+                raise
+            return False
 
     def wait(self, timeout: float | None = None) -> int:
         found = self.poll(timeout)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -68,3 +70,22 @@ def test_a_forked_process_is_as_one_of_its_own(tmp_path: Path) -> None:
     with pytest.raises(AssertionError, match="nothing was done for 1 seconds"):
         ended(hung, idle=1)
     assert hung.wait() == -9
+
+
+def test_threads_that_ask_a_forked_process_at_once_get_its_code() -> None:
+    """One of them closes the link while others are about to look at it."""
+    for _ in range(20):
+        process = fork("pass", os.environ)
+        found: list[int | None] = []
+
+        def ask(process: Any = process, found: list[int | None] = found) -> None:
+            while process.poll() is None:
+                pass
+            found.append(process.poll())
+
+        threads = [threading.Thread(target=ask) for _ in range(6)]
+        for each in threads:
+            each.start()
+        for each in threads:
+            each.join()
+        assert found == [0] * 6
