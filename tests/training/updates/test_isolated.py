@@ -119,7 +119,9 @@ def test_activations_computed_again_are_without_dropout_too(name: str) -> None:
     plain, _ = clipped(model, coded(LONG), np.arange(25), MASK, Work(256), "flat", C)
     model.gradient_checkpointing_enable({"use_reentrant": False})
     again, _ = clipped(model, coded(LONG), np.arange(25), MASK, Work(256), "flat", C)
-    assert apart(plain, again) < 1e-4 * C
+    assert apart(plain, again) < 25 * MARGIN * C, (
+        "what two passes clip by less, of each record; a mask moves it by several C"
+    )
 
 
 def test_a_layer_that_drops_in_any_mode_stops_a_step() -> None:
