@@ -20,6 +20,7 @@ from taciturn.models.lora import Lora, add
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
 from taciturn.models.tokens import Tokens, encode_all, mask_id
 from taciturn.persample.isolated import product_precisions, set_product_precisions
+from taciturn.persample.twice import MARGIN
 from taciturn.training.clipping import clipped, clipped_units
 from taciturn.training.engine import Options, fit
 from taciturn.training.passes import Work
