@@ -73,8 +73,10 @@ def on_a_gpu(entries: int, rounds: int) -> str:
     on_device.add_noise(key, [there], [0], 1.0, 1.0, grid, 1)
     off = float(((there.cpu() - here).abs() > 0).float().mean())
     words = torch.arange(8, dtype=torch.int32)
-    turned, _ = on_device._compiled()
-    ours, theirs = (on_device.chacha(w, 5, 1000, t) for w, t in ((words.cuda(), turned), (words, on_device.double_round)))
+    turned, _ = on_device._kernels("cuda:0")
+    ours, theirs = (
+        on_device.chacha(w, 5, 1000, t) for w, t in ((words.cuda(), turned), (words, on_device.double_round))
+    )
     lines = [f"{name:24} {statistics.median(taken[2:]):7.3f} {min(taken[2:]):7.3f} ns" for name, taken in times.items()]
     same = torch.equal(ours.cpu(), theirs)
     return "\n".join([*lines, f"words equal: {same}; entries a cell of the grid aside: {off:.2g}"])

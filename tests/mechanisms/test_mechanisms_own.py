@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
@@ -219,6 +221,37 @@ def test_what_breaks_a_premise_is_refused_before_a_record_is_read(
     with pytest.raises(UsageError, match=told):
         begun(tmp_path / "run", **changed)
     assert not (tmp_path / "run").exists()
+
+
+class Augmented:
+    """Records with noise of a stream that all of them share."""
+
+    def __init__(self, draw: Any) -> None:
+        self.draw, self.rows = draw, rows(200, 1)
+
+    def __len__(self) -> int:
+        return 200
+
+    def __getitem__(self, row: int) -> Any:
+        return self.rows[row] | {"x": self.rows[row]["x"] * float(self.draw())}
+
+
+@pytest.mark.parametrize(
+    "draw", [random.random, np.random.rand, lambda: torch.rand(())], ids=["python", "numpy", "torch"]
+)
+def test_records_that_draw_random_numbers_release_nothing(draw: Any, tmp_path: Path) -> None:
+    model, private = begun(tmp_path / "run", records=Augmented(draw), rate=1.0)
+    with pytest.raises(UsageError, match="random numbers"):
+        next(iter(private))
+    assert all(p.grad is None for p in model.parameters())
+    assert '"event"' not in (tmp_path / "run" / "ledger.jsonl").read_text()
+
+
+def test_a_layer_that_comes_in_after_the_look_is_seen_before_the_first_step(tmp_path: Path) -> None:
+    model, private = begun(tmp_path / "run", records=Untouchable())
+    model.body = nn.Sequential(nn.Linear(5, 7), nn.BatchNorm1d(7, affine=False))
+    with pytest.raises(UsageError, match="statistics of a batch"):
+        next(iter(private))
 
 
 class Untouchable:

@@ -133,6 +133,13 @@ def test_what_is_not_rows_is_named_with_what_to_do(data: Any, error: type[Except
     assert "bytes'" not in str(caught.value)
 
 
+def test_a_key_that_may_be_text_is_not_shown() -> None:
+    with pytest.raises(UsageError, match="a dict of 2 parts; read one") as caught:
+        tt.read({"call Zelda at 555 010 7788": 1, "Omar": 2})
+    assert "Zelda" not in str(caught.value)
+    assert "Omar" not in str(caught.value)
+
+
 def test_a_list_of_names_of_files_is_no_list_of_texts(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("hello")
     with pytest.raises(UsageError, match=r"read\(\*names\)"):

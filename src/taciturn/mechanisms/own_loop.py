@@ -15,8 +15,8 @@ NAME = "own-loop"
 SUMMARY = "DP-SGD steps under a loop, a loss and records of somebody else's"
 CONTENT = "what one record holds"
 OWN_LOSS = Assumption(
-    "the loss gives a record a number that depends on the weights and that record alone (compared on made-up records before "
-    "the first step, not on those trained on)",
+    "the loss, with what fetches and collates records, gives a record a number that depends on the weights and that record "
+    "alone (compared on made-up records before the first step, not on those trained on)",
     enforced=False,
 )
 OWN_CODE = Assumption(

@@ -103,7 +103,8 @@ class PrivateSteps:
             check_resumable(self.plan, None, self._out)
         self._state = state_of(self.plan, model, None if resume is None else resume["clip"])
         self._spent, self._done = running(self.plan), self._position.steps
-        self.difference = self._own.check(examples)
+        self._examples = list(examples)
+        self.difference = self._own.check(self._examples)
         """The largest relative difference of per-record gradients from one record at a time, on the examples."""
 
     def __len__(self) -> int:
@@ -111,6 +112,7 @@ class PrivateSteps:
         return self.plan.total_steps - self._done
 
     def __iter__(self) -> Iterator[Taken]:
+        self._own.check(self._examples)  # layers may have been replaced or thawed since
         with training(self._out, self._resume):
             if not self._resume:
                 self._begin()

@@ -50,6 +50,9 @@ def recomputes(model: nn.Module) -> bool:
 
 
 def _repeats(model: nn.Module) -> bool:
+    """Not of a model that is cut over processes: what these tell each other in a second backward pass was never tried."""
+    if any(hasattr(p, "to_local") for p in model.parameters()):
+        return False
     return torch.are_deterministic_algorithms_enabled() or all(p.device.type == "cpu" for p in model.parameters())
 
 

@@ -175,8 +175,8 @@ def pass_bytes(model: Any, rows: int, width: int, classify: bool) -> tuple[int, 
         batch = replace(batch, attention=cast(Tensor, None))
     model.train()
     with captured(model, rows), without_dropout(model), FakeTensorMode(allow_non_fake_inputs=True) as shapes:
-        _without_numbers(model, shapes.from_tensor)
-        batch = _each(batch, shapes.from_tensor)
+        without_numbers(model, shapes.from_tensor)
+        batch = each_tensor(batch, shapes.from_tensor)
         with counted() as count:
             losses_B = record_losses(model, batch)
             after = count.now
@@ -236,7 +236,7 @@ def _padding(model: nn.Module, batch: Batch) -> float:
     with torch.no_grad():
         together = record_losses(model, batch)[-1]
         length = int(batch.attention[-1].sum())
-        alone = record_losses(model, _each(batch, lambda t: t[-1:, :length] if t.dim() > 1 else t[-1:]))[0]
+        alone = record_losses(model, each_tensor(batch, lambda t: t[-1:, :length] if t.dim() > 1 else t[-1:]))[0]
     model.train(training)
     return float((together - alone).abs() / alone.abs().clamp_min(1e-12))
 
@@ -246,12 +246,13 @@ def _losses(model: nn.Module, batch: Batch) -> Callable[[Sequence[int]], Tensor]
 
     def losses(rows: Sequence[int]) -> Tensor:
         width, some = int(batch.attention[list(rows)].sum(1).max()), list(rows)
-        return record_losses(model, _each(batch, lambda t: t[some, :width] if t.dim() > 1 else t[some]))
+        return record_losses(model, each_tensor(batch, lambda t: t[some, :width] if t.dim() > 1 else t[some]))
 
     return losses
 
 
-def _each(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
+def each_tensor(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
+    """A batch with ``change`` of each tensor it has."""
     changed: dict[str, Any] = {}
     for field in fields(batch):
         tensor = getattr(batch, field.name)
@@ -259,7 +260,7 @@ def _each(batch: Batch, change: Callable[[Tensor], Tensor]) -> Batch:
     return Batch(**changed)
 
 
-def _without_numbers(model: nn.Module, convert: Callable[[Tensor], Tensor]) -> None:
+def without_numbers(model: nn.Module, convert: Callable[[Tensor], Tensor]) -> None:
     """Replace parameters and buffers by their shapes; shared ones stay shared."""
     made: dict[Tensor, Tensor] = {}
     for module in model.modules():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,13 +11,11 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 
 from taciturn.errors import UsageError
-from taciturn.models.loss import Batch, record_losses
+from taciturn.models.loss import record_losses
 from taciturn.models.precision import Precision, autocast_type
 from taciturn.persample.capture import captured, unsupported
 from taciturn.persample.isolated import without_dropout
-from taciturn.persample.tape import Use
-from taciturn.persample.twice import recomputes
-from taciturn.training.check import STATES, counted, random_batch
+from taciturn.training.check import STATES, counted, each_tensor, random_batch, without_numbers
 from taciturn.training.distributed.all_reduce import PIECE
 from taciturn.training.distributed.fsdp import blocks
 
@@ -74,7 +71,8 @@ def fits(
     over them (``train.shard``). The model may have shapes only; it has no more than these afterwards.
 
     Two passes are counted, of two records and of four (one alone keeps its gradient whole, as that is the sum); what a pass
-    holds is taken to grow by as much for each record.
+    holds is taken to grow by as much for each record. The clipped sum is taken to need one pass, as it does on a GPU unless
+    that is told to repeat itself (persample/twice.py).
     """
     if gpus < 1 or memory < 1:
         raise UsageError(f"expected at least one device with some memory, found {gpus} of {memory} bytes")
@@ -103,21 +101,14 @@ def _peak(model: Any, rows: int, width: int, dtype: Precision, classify: bool) -
             made = torch.empty(tensor.shape, dtype=tensor.dtype, device="cpu")
             return nn.Parameter(made, tensor.requires_grad) if isinstance(tensor, nn.Parameter) else made
 
-        _replaced(model, shaped)
-        batch = random_batch(model, (width,) * rows, classify)
-        made = {name: None if t is None else shapes.from_tensor(t) for name, t in _fields(batch).items()}
+        without_numbers(model, shaped)
+        batch = each_tensor(random_batch(model, (width,) * rows, classify), shapes.from_tensor)
         model.train()
-        # Where activations are recomputed, a layer's norm is taken and what it saw let go (persample/twice.py).
-        summed = _norms if recomputes(model) else None
-        with captured(model, rows, summed=summed), without_dropout(model), counted() as count:
+        with captured(model, rows), without_dropout(model), counted() as count:
             with torch.autocast("cpu", kind, enabled=kind is not None):
-                losses_B = record_losses(model, Batch(**made))  # type: ignore[arg-type]
+                losses_B = record_losses(model, batch)
             losses_B.sum().backward()
     return count.peak
-
-
-def _norms(use: Use) -> None:
-    use.squared_norms()
 
 
 def _try_norms(model: nn.Module) -> None:
@@ -128,21 +119,6 @@ def _try_norms(model: nn.Module) -> None:
             real = deepcopy(module).to_empty(device="cpu")
             nn.init.ones_(real._parameters["weight"])  # type: ignore[arg-type]
             unsupported(real)
-
-
-def _fields(batch: Batch) -> dict[str, Tensor | None]:
-    return {name: getattr(batch, name) for name in Batch.__dataclass_fields__}
-
-
-def _replaced(model: nn.Module, change: Callable[[Tensor], Tensor]) -> None:
-    """Parameters and buffers by something of their shapes; shared ones stay shared."""
-    made: dict[Tensor, Tensor] = {}
-    for module in model.modules():
-        held: tuple[dict[str, Any], ...] = (module._parameters, module._buffers)
-        for tensors in held:
-            for name, tensor in tensors.items():
-                if tensor is not None:
-                    tensors[name] = made.setdefault(tensor, change(tensor))
 
 
 def _bytes(module: nn.Module) -> int:

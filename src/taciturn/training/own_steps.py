@@ -3,12 +3,15 @@ that draws, clips, adds noise and writes the ledger. The engine for text (engine
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+import random
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from torch import Tensor, nn
 from torch.utils._pytree import tree_map_only
 
@@ -67,13 +70,31 @@ class OwnLoss:
         """(Σ of the clipped gradients of ``rows``, how many had a norm of at most C), in passes of ``at_once`` records."""
         self.model.zero_grad(set_to_none=True)
         sums, below = Sums(), 0
-        with isolated(self.model):
+        with isolated(self.model), _no_other_streams():
             for first in range(0, len(rows), at_once):
                 part = rows[first : first + at_once].tolist()
                 losses = partial(self.of, records, part)
                 norms = clipped_sum_of(self.model, len(part), len(part), losses, C, sums, rule.factors)
                 below += int((norms <= C).sum())
         return sums, below
+
+
+def _numpy_state() -> tuple[bytes, int]:
+    _, keys, position, *_ = np.random.get_state(legacy=True)
+    return np.asarray(keys).tobytes(), int(position)
+
+
+@contextmanager
+def _no_other_streams() -> Iterator[None]:
+    """Raises UsageError where fetching, collating or the loss drew from the streams of Python or numpy, which records share:
+    a record more would give the others other numbers. Torch's own are seen to by :func:`isolated`."""
+    before = random.getstate(), _numpy_state()
+    yield
+    if before != (random.getstate(), _numpy_state()):
+        raise UsageError(
+            "records or their loss drew random numbers of Python's or numpy's global streams, which all records of a step "
+            "share, so no clip norm would hold: leave augmentation out, or make it a function of the record"
+        )
 
 
 def own_steps(

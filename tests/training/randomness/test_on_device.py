@@ -15,6 +15,7 @@ from scipy import stats
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from taciturn.errors import TaciturnError
 from taciturn.training.randomness import gaussian, on_device
 from taciturn.training.randomness.gaussian import SecretSource, grid_of
 
@@ -124,7 +125,7 @@ class Copies(TorchDispatchMode):
 
 def test_a_gpu_s_gradient_never_leaves_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """On tensors that are said to be on a GPU and have shapes only; what waits for a number of theirs would raise."""
-    monkeypatch.setattr(on_device, "_compiled", lambda: (on_device.double_round, on_device.box_muller))
+    monkeypatch.setattr(on_device, "_kernels", lambda _: (on_device.double_round, on_device.box_muller))
     with FakeTensorMode(allow_non_fake_inputs=True), Copies() as copies:
         gradient = [torch.empty(700, device="cuda"), torch.empty(30, 50, device="cuda")]
         SecretSource(3).add_gaussian(0, gradient, 1.0, 0.5)
@@ -139,3 +140,14 @@ def test_the_compiler_takes_both_kernels() -> None:
     normal = torch.compile(on_device.box_muller, backend="aot_eager", fullgraph=True)
     assert torch.equal(turned(state), on_device.double_round(state))
     assert torch.equal(normal(three, 0.5), on_device.box_muller(three, 0.5))
+
+
+def test_kernels_that_compute_something_else_release_nothing() -> None:
+    cpu = torch.device("cpu")
+    on_device.hold(on_device.double_round, on_device.box_muller, cpu)
+    with pytest.raises(TaciturnError, match="nothing may be released"):
+        on_device.hold(lambda x: on_device.double_round(x) ^ 1, on_device.box_muller, cpu)
+    with pytest.raises(TaciturnError, match="nothing may be released"):
+        on_device.hold(on_device.double_round, lambda x, std: on_device.box_muller(x, 0.999 * std), cpu)
+    with pytest.raises(TaciturnError, match="nothing may be released"):
+        on_device.hold(on_device.double_round, lambda x, std: on_device.box_muller(x, std) * float("nan"), cpu)

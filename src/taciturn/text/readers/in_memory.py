@@ -5,6 +5,7 @@ They are told apart by what they can do, so that none of these libraries is impo
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,8 @@ TAKEN = (
     "a list or generator of texts, of dictionaries or of Documents, a frame of pandas or polars, a table of pyarrow, or a "
     "dataset of 🤗 datasets"
 )
+
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,31}")
 
 
 def rows(data: Any, text: str) -> Iterator[Row | Document]:
@@ -39,9 +42,10 @@ def rows(data: Any, text: str) -> Iterator[Row | Document]:
 def _each(data: Any) -> Iterable[Any]:
     kind = type(data).__name__
     if isinstance(data, Mapping):
-        parts = [repr(str(name)[:40]) for name in list(data)[:4]]
+        # A key may be text of somebody: only names such as those of splits and columns are shown.
+        parts = [repr(name) for name in list(data)[:4] if isinstance(name, str) and _NAME.fullmatch(name)]
         raise UsageError(
-            f"read: found a {kind} with the parts {', '.join(parts)}: read one of them, as in "
+            f"read: found a {kind} of {len(data)} parts{': ' * bool(parts)}{', '.join(parts)}; read one of them, as in "
             f"read(data[{parts[0] if parts else '...'}]), or rows as a list of dictionaries"
         )
     if hasattr(data, "collect") and hasattr(data, "schema") and not hasattr(data, "__iter__"):

@@ -14,11 +14,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from taciturn.errors import TaciturnError
+
 CHUNK = 1 << 23
 """Normals made at a time, 4 bytes each and as much again of scratch."""
 BLOCKS = 3 * CHUNK // 32
 """A pair takes three words, a block has sixteen."""
 _LOW = 0xFFFFFFFF
+CLOSE = 1e-5
+"""Standard deviations by which a normal of another processor may differ; a cell of the grid is a hundred times as wide."""
+Turn = Callable[[Tensor], Tensor]
+Normal = Callable[[Tensor, float], Tensor]
 _CONSTANTS = np.frombuffer(b"expand 32-byte k", np.int32).tolist()
 _QUARTERS = (
     *((0, 4, 8, 12), (1, 5, 9, 13), (2, 6, 10, 14), (3, 7, 11, 15)),
@@ -45,7 +51,7 @@ def add_noise(
 
 def sum_of_normals(key: Tensor, chunk: int, draws: int, std: float) -> Tensor:
     """Σ of ``draws`` draws of N(0, std²) for every place of a chunk, [CHUNK]. key: int32 [8]."""
-    turned, normal = _compiled() if key.is_cuda else (double_round, box_muller)
+    turned, normal = _kernels(str(key.device)) if key.is_cuda else (double_round, box_muller)
     total: Tensor | None = None
     for draw in range(draws):
         made = normal(chacha(key, (chunk * draws + draw) * BLOCKS, BLOCKS, turned).view(3, -1), std)
@@ -64,7 +70,7 @@ def box_muller(words_3P: Tensor, std: float) -> Tensor:
     return torch.cat([radius * angle.cos(), radius * angle.sin()])
 
 
-def chacha(key: Tensor, first: int, blocks: int, turned: Callable[[Tensor], Tensor]) -> Tensor:
+def chacha(key: Tensor, first: int, blocks: int, turned: Turn) -> Tensor:
     """Words of ChaCha20, int32 [16, blocks]: column j is block ``first`` + j. key: int32 [8]."""
     number = torch.arange(first, first + blocks, device=key.device)
     fixed = [torch.full_like(number, each, dtype=torch.int32) for each in _CONSTANTS]
@@ -102,6 +108,22 @@ def _signed(word: Tensor) -> Tensor:
 
 
 @cache
-def _compiled() -> tuple[Callable[[Tensor], Tensor], Callable[[Tensor, float], Tensor]]:
-    """Both as one kernel each; all ten double rounds as one would take minutes to compile."""
-    return torch.compile(double_round), torch.compile(box_muller)
+def _kernels(device: str) -> tuple[Turn, Normal]:
+    """Both as one kernel each, once they are found to compute what the processor does; all ten double rounds as one would
+    take minutes to compile."""
+    made = torch.compile(double_round), torch.compile(box_muller)
+    hold(*made, torch.device(device))
+    return made
+
+
+def hold(turned: Turn, normal: Normal, device: torch.device) -> None:
+    """Raises TaciturnError where a device's kernels compute other words, or other normals, than the processor does: its
+    noise would be none of those that are accounted for."""
+    words = torch.from_numpy(np.random.PCG64(1).random_raw(8 * 4096).view(np.int32).reshape(16, -1).copy())
+    there = turned(words.to(device)).cpu()
+    found, want = normal(words[:3].to(device), 1.0).cpu(), box_muller(words[:3], 1.0)
+    if not torch.equal(there, double_round(words)) or not bool(((found - want).abs() < CLOSE).all()):
+        raise TaciturnError(
+            f"noise made on {device} is not what the processor makes of the same bits, so nothing may be released with it: "
+            "train on the CPU, or with another version of torch or of the driver"
+        )
