@@ -64,6 +64,8 @@ class Bench:
 
     def bar(self, kind: str) -> Row:
         """Perplexity of each run's model before training (start), and of the tokens' frequencies (constant)."""
+        from taciturn.text.segment import split
+
         key = {
             "bench": self.data, "kind": kind, "row": "bar", "given": str(self.inputs.data), "model": self.inputs.model,
             "simulated": self.inputs.seed, "seeds": self.setting.seeds, **self._sizes,
@@ -79,8 +81,6 @@ class Bench:
                 "test": note,
                 "turns": len(test),
             }
-
-        from taciturn.text.segment import split
 
         return self.work.cell(key, measure)
 
