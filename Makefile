@@ -14,7 +14,7 @@ demo: $(VENV)/.installed  ## the whole story on a simulated corpus
 	$(BIN)/taciturn demo -o demo/
 
 lint: $(VENV)/.installed
-	$(BIN)/ruff check .
+	$(BIN)/ruff check --no-cache .  # where an import belongs depends on other files, which its cache does not see
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports

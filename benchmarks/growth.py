@@ -22,8 +22,9 @@ from typing import Any
 
 import numpy as np
 import torch
-from benchmarks.peers import make
 from transformers import GPT2Config, GPT2LMHeadModel
+
+from benchmarks.peers import make
 
 SIZES = {
     "width": [(w, 64, 16) for w in (64, 128, 256, 512, 1024)],
