@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -14,48 +16,78 @@ from taciturn.cli.main import COMMANDS, STEPS, TOOLS, app, overview
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 NAMES = ("taciturn", *COMMANDS)
+CASES = [(name, flag) for name in NAMES for flag in ("--help", "--help-all")]
+BELOW = ("corrections export", "corrections import")
+"""Commands of a command: their first page fits, too."""
 
 
 @pytest.fixture(scope="session")
 def helps() -> dict[str, str]:
+    """What each command says, by its words and the flag, on a terminal of 80 columns."""
+    lines = [[*([] if name == "taciturn" else name.split()), flag] for name, flag in CASES]
+    lines += [[*name.split(), "--help"] for name in BELOW]
     code = (
         "import contextlib, io, json\nfrom taciturn.cli.main import run\nall = {}\n"
-        f"for name in {NAMES!r}:\n"
+        f"for line in {lines!r}:\n"
         "    said = io.StringIO()\n"
         "    with contextlib.redirect_stdout(said):\n"
-        "        assert run(['--help'] if name == 'taciturn' else [name, '--help']) == 0\n"
-        "    all[name] = said.getvalue()\n"
+        "        assert run(line) == 0\n"
+        "    all[' '.join(line)] = said.getvalue()\n"
         "print(json.dumps(all))"
     )
-    env = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
+    env = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "PYTHONIOENCODING": "utf-8"}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, check=True)
-    import json
-
     helps: dict[str, str] = json.loads(done.stdout)
-    return {name: "\n".join(line.rstrip() for line in text.splitlines()) + "\n" for name, text in helps.items()}
+    return helps
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_help_is_as_pinned(name: str, helps: dict[str, str], request: pytest.FixtureRequest) -> None:
-    path = GOLDEN / f"{name}.txt"
+def said(helps: dict[str, str], name: str, flag: str) -> str:
+    return helps[flag if name == "taciturn" else f"{name} {flag}"]
+
+
+@pytest.mark.parametrize(("name", "flag"), CASES)
+def test_help_is_as_pinned(name: str, flag: str, helps: dict[str, str], request: pytest.FixtureRequest) -> None:
+    path = GOLDEN / ("all" if flag == "--help-all" else "") / f"{name}.txt"
     if request.config.getoption("--golden"):
-        path.write_text(helps[name], "utf-8")
-    assert helps[name] == path.read_text("utf-8")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(said(helps, name, flag), "utf-8")
+    assert said(helps, name, flag) == path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("name", [*NAMES, *BELOW])
+def test_a_first_page_of_help_fits_80_columns_and_24_lines_with_the_prompt(name: str, helps: dict[str, str]) -> None:
+    lines = said(helps, name, "--help").splitlines()
+    assert len(lines) <= 23
+    assert max(map(len, lines)) <= 80
+    assert not [line for line in lines if line != line.rstrip()]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_the_first_page_leaves_out_is_in_the_whole(name: str, helps: dict[str, str]) -> None:
+    """Every option the command takes is in --help-all, whose topics the first page names; and no word of the first page
+    is lost there."""
+    first, whole = (re.sub(r"\s+", " ", said(helps, name, flag)) for flag in ("--help", "--help-all"))
+    if name != "corrections":
+        for argument in app[name].assemble_argument_collection():
+            bare = argument.name.lstrip("-")
+            assert not argument.show or {f"-{bare}", f"--{bare}", f"--[no-]{bare}", bare.upper()} & set(
+                whole.split()
+            ), bare
+    head, _, topics = first.partition("More with --help-all: ")
+    assert all(f"{topic}: " in whole for topic in topics.rstrip(". ").split(", ") if topic)
+    assert set(head.split()) <= set(whole.split())
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_an_example(name: str, helps: dict[str, str]) -> None:
-    assert f"taciturn {name}" in helps[name].split("Example:")[1]
-    if name != "demo":
-        assert "--json" in helps[name]
+    shown = said(helps, name, "--help")
+    assert f"taciturn {name}" in shown.split("Example:")[1]
+    assert "--json" in shown or name == "demo"
 
 
-def test_the_first_page_fits_a_terminal_and_shows_the_order_of_use(helps: dict[str, str]) -> None:
-    """80 × 24 with a line left for the prompt below it."""
+def test_the_first_page_shows_the_order_of_use(helps: dict[str, str]) -> None:
     lines = list(overview())
-    assert helps["taciturn"] == "\n".join(lines) + "\n"
-    assert len(lines) <= 23
-    assert max(map(len, lines)) <= 80
+    assert helps["--help"] == helps["--help-all"] == "\n".join(lines) + "\n"
     order = [line.split()[0] for line in lines if line.startswith("  ") and line.split()[0] in STEPS]
     assert order == ["init", "run", "screen", "sample", "review", "recall", "plan", "train", "certify", "verify", "audit",
                      "report", "export"]  # fmt: skip
@@ -67,10 +99,10 @@ def test_the_first_page_fits_a_terminal_and_shows_the_order_of_use(helps: dict[s
 
 def test_the_first_page_imports_no_command() -> None:
     code = (
-        "import sys\nfrom taciturn.cli.main import run\nrun(['--help'])\n"
+        "import sys\nfrom taciturn.cli.main import COMMANDS, run\nrun(['--help'])\n"
         "print([name for name in sys.modules if name in ('torch', 'numpy', 'pydantic', 'pyarrow', 'rich.table') "
-        "or name.startswith('taciturn.') and name not in "
-        "('taciturn.cli', 'taciturn.cli.main', 'taciturn.cli.options', 'taciturn.errors', 'taciturn._register')])"
+        "or name.startswith('taciturn.') and not name.startswith(('taciturn.cli', 'taciturn.errors', 'taciturn._register'))"
+        " or name in [f'taciturn.cli.{each}' for each in COMMANDS]])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"

@@ -27,54 +27,87 @@ def audit(
         Path | None, Parameter(help="canaries.json, as plant writes it: template, secrets, copies; or a list of such")
     ] = None,
     copies: Annotated[
-        int | None, Parameter(help="records that hold one canary; as planted by default, 1 after deduplication")
+        int | None,
+        Parameter(group="Exposure", help="records that hold one canary; as planted by default, 1 after deduplication"),
     ] = None,
-    secrets: Annotated[Path | None, Parameter(help="JSON lines with prefix and secret, for extraction")] = None,
+    secrets: Annotated[
+        Path | None,
+        Parameter(group="Extraction and personal data", help="JSON lines with prefix and secret, for extraction"),
+    ] = None,
     members: Annotated[Path | None, Parameter(help="texts trained on, one a line")] = None,
     nonmembers: Annotated[Path | None, Parameter(help="texts of the same kind never seen, one a line")] = None,
     reference: Annotated[
         tuple[Path, ...],
-        Parameter(help="model trained on neither, for the ratio attacks; repeat for several", negative=""),
+        Parameter(
+            group="Membership", help="model trained on neither, for the ratio attacks; repeat for several", negative=""
+        ),
     ] = (),
     train_references: Annotated[
-        int, Parameter(help="train so many reference models on --reference-texts, by the run's plan without its noise")
+        int,
+        Parameter(
+            group="Membership",
+            help="train so many reference models on --reference-texts, by the run's plan without its noise",
+        ),
     ] = 0,
     reference_texts: Annotated[
-        Path | None, Parameter(help="texts of the same kind, no member or non-member among them, one a line")
+        Path | None,
+        Parameter(group="Membership", help="texts of the same kind, no member or non-member among them, one a line"),
     ] = None,
-    references_out: Annotated[Path | None, Parameter(help="where they are kept [default: RUN-references]")] = None,
-    population: Annotated[Path | None, Parameter(help="further texts nothing was trained on, for RMIA")] = None,
-    score: Annotated[Literal["loss", "reference"], Parameter(help="what the membership verdict is of")] = "loss",
-    group_size: int = 20,
+    references_out: Annotated[
+        Path | None, Parameter(group="Membership", help="where they are kept [default: RUN-references]")
+    ] = None,
+    population: Annotated[
+        Path | None, Parameter(group="Membership", help="further texts nothing was trained on, for RMIA")
+    ] = None,
+    score: Annotated[
+        Literal["loss", "reference"], Parameter(group="Membership", help="what the membership verdict is of")
+    ] = "loss",
+    group_size: Annotated[int, Parameter(group="Membership", help="texts in a group")] = 20,
     coins: Annotated[
         Literal["records", "secrets", "users", "pairs"],
         Parameter(
-            help="what the random split decided: whether a record, its secret, user, or user and entity was there"
+            group="Membership",
+            help="what the random split decided: whether a record, its secret, user, or user and entity was there",
         ),
     ] = "records",
     base: Annotated[
         Path | None,
-        Parameter(help="the model before training: what it says as well is no leak; a run's own for gradient"),
+        Parameter(
+            group="Comparison",
+            help="the model before training: what it says as well is no leak; a run's own for gradient",
+        ),
     ] = None,
     policy: Annotated[
-        tuple[str, ...], Parameter(name=["--policy", "-p"], help="what tags personal data", negative="")
+        tuple[str, ...],
+        Parameter(
+            group="Extraction and personal data", name=["--policy", "-p"], help="what tags personal data", negative=""
+        ),
     ] = (),
-    samples: Annotated[int | None, Parameter(help="samples of extraction (100) and of the pii attacks")] = None,
-    probability: Annotated[float, Parameter(help="extracted: the samples show it with this probability")] = 0.5,
-    temperature: float = 1.0,
-    top_k: Annotated[int, Parameter(help="0 for all tokens")] = 0,
-    top_p: float = 1.0,
+    samples: Annotated[
+        int | None,
+        Parameter(group="Extraction and personal data", help="samples of extraction (100) and of the pii attacks"),
+    ] = None,
+    probability: Annotated[
+        float,
+        Parameter(group="Extraction and personal data", help="extracted: the samples show it with this probability"),
+    ] = 0.5,
+    temperature: Annotated[float, Parameter(group="Extraction and personal data", help="of sampling")] = 1.0,
+    top_k: Annotated[int, Parameter(group="Extraction and personal data", help="0 for all tokens")] = 0,
+    top_p: Annotated[
+        float, Parameter(group="Extraction and personal data", help="share of the likeliest tokens")
+    ] = 1.0,
     search: Annotated[
         Literal["auto", "exact", "branch-and-bound"],
         Parameter(
-            help="exposure: score every candidate, or drop what is less likely than the canaries; the rank is exact"
+            group="Exposure",
+            help="score every candidate, or drop what is less likely than the canaries; the rank is exact",
         ),
     ] = "auto",
     candidates: Annotated[
-        int | None, Parameter(help="exposure: rank in a random subset of so many [default: all]")
+        int | None, Parameter(group="Exposure", help="rank in a random subset of so many [default: all]")
     ] = None,
-    most_minutes: Annotated[float, Parameter(help="exposure: refuse what is expected to take longer")] = 60.0,
-    seed: int = 0,
+    most_minutes: Annotated[float, Parameter(group="Exposure", help="refuse what is expected to take longer")] = 60.0,
+    seed: Annotated[int, Parameter(group="Comparison", help="of what is drawn")] = 0,
     json: Json = False,
 ) -> None:
     """Run attacks, each with its null, its controls and a verdict; writes numbers to audit.json, never a secret.

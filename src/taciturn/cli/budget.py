@@ -18,17 +18,27 @@ def budget(
     delta: str = "1e-5",
     sigma: Annotated[str | None, Parameter(help="noise multiplier; or give --epsilon")] = None,
     epsilon: Annotated[str | None, Parameter(help="target: the smallest σ that meets it is found")] = None,
-    relation: Literal["substitution", "add-remove"] = "substitution",
-    group: Annotated[str, Parameter(name=["--group", "-k"], help="records that change together")] = "1",
-    gamma: Annotated[str | None, Parameter(help="miss rate of π: also the Bayesian ε")] = None,
-    delta2: Annotated[float | None, Parameter(help="miss rate of π and π_c together; 0, or what labels allow")] = None,
-    labelled: Annotated[
-        int | None, Parameter(help="labelled secrets: which δ₂ they allow, and how many δ takes")
+    relation: Annotated[
+        Literal["substitution", "add-remove"],
+        Parameter(group="Neighbours", help="neighbours: a record replaced, or added or removed"),
+    ] = "substitution",
+    group: Annotated[
+        str, Parameter(group="Of several", name=["--group", "-k"], help="records that change together")
+    ] = "1",
+    gamma: Annotated[str | None, Parameter(group="Of several", help="miss rate of π: also the Bayesian ε")] = None,
+    delta2: Annotated[
+        float | None, Parameter(group="Labels", help="miss rate of π and π_c together; 0, or what labels allow")
     ] = None,
-    missed: Annotated[int, Parameter(help="of those, missed by π and π_c")] = 0,
+    labelled: Annotated[
+        int | None, Parameter(group="Labels", help="labelled secrets: which δ₂ they allow, and how many δ takes")
+    ] = None,
+    missed: Annotated[int, Parameter(group="Labels", help="of those, missed by π and π_c")] = 0,
     selection: Annotated[
         str | None,
-        Parameter(help="LAW:MEAN: also what the best of so many runs costs; e.g. geometric:10, poisson:3,10"),
+        Parameter(
+            group="Of several",
+            help="LAW:MEAN: also what the best of so many runs costs; e.g. geometric:10, poisson:3,10",
+        ),
     ] = None,
     corpus: Annotated[
         str | None, Parameter(help="a screened corpus: what all runs on it spend, what its labels allow")

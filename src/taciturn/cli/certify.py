@@ -11,23 +11,39 @@ from taciturn.cli.options import Json
 
 
 def certify(
-    run: Path | None = None,
+    run: Annotated[Path | None, Parameter(help="a run's folder")] = None,
     *,
     group: Annotated[
         tuple[str, ...], Parameter(help="NAME=FILE: a group of secrets, one a line; only their number is kept")
     ] = (),
-    labelled: Annotated[int | None, Parameter(help="secrets a person labelled, instead of the corpus's own")] = None,
-    missed: Annotated[int | None, Parameter(help="of those, missed by π")] = None,
-    missed_by_both: Annotated[int | None, Parameter(help="of those, missed by π and π_c")] = None,
+    labelled: Annotated[
+        int | None, Parameter(group="Labels by hand", help="secrets a person labelled, instead of the corpus's own")
+    ] = None,
+    missed: Annotated[int | None, Parameter(group="Labels by hand", help="of those, missed by π")] = None,
+    missed_by_both: Annotated[
+        int | None, Parameter(group="Labels by hand", help="of those, missed by π and π_c")
+    ] = None,
     recall: Annotated[Path | None, Parameter(help="a file of `taciturn recall -o`, instead of those counts")] = None,
-    confidence: Annotated[float | None, Parameter(help="of each bound; else the recall file's, or 0.95")] = None,
+    confidence: Annotated[
+        float | None, Parameter(group="Labels by hand", help="of each bound; else the recall file's, or 0.95")
+    ] = None,
     selected: Annotated[
         bool,
-        Parameter(help="this run is the best of those drawn with `plan --selection`: count the others", negative=""),
+        Parameter(
+            group="Several runs",
+            help="this run is the best of those drawn with `plan --selection`: count the others",
+            negative="",
+        ),
     ] = False,
-    sign: Annotated[Path | None, Parameter(help="a private key: also write certificate.json.sig")] = None,
-    new_key: Annotated[Path | None, Parameter(help="make a private key (mode 0600) and FILE.pub; needs no run")] = None,
-    schema: Annotated[bool, Parameter(help="print the JSON Schema of certificates; needs no run", negative="")] = False,
+    sign: Annotated[
+        Path | None, Parameter(group="Signing", help="a private key: also write certificate.json.sig")
+    ] = None,
+    new_key: Annotated[
+        Path | None, Parameter(group="Signing", help="make a private key (mode 0600) and FILE.pub; needs no run")
+    ] = None,
+    schema: Annotated[
+        bool, Parameter(group="Schema", help="print the JSON Schema of certificates; needs no run", negative="")
+    ] = False,
     json: Json = False,
 ) -> int:
     """Compute every guarantee from the run's ledger and write certificate.json. Exit code 4: the target is not

@@ -19,10 +19,17 @@ def check(
     tokens: Annotated[int, Parameter(help="padded tokens in one pass")] = 8192,
     max_length: Annotated[int | None, Parameter(help="tokens of the longest record; at most 512 if not given")] = None,
     optimiser: Literal["sgd", "momentum", "adamw"] = "adamw",
-    gradient_checkpointing: Annotated[bool, Parameter(negative="")] = False,
-    memory: Annotated[float | None, Parameter(help="GB of a device: what fits there, from shapes alone")] = None,
-    gpus: Annotated[int, Parameter(help="with --memory: devices that the model is cut over")] = 1,
-    dtype: Annotated[Precision, Parameter(help="with --memory: of matrix products")] = "bf16",
+    gradient_checkpointing: Annotated[bool, Parameter(help="less memory, more time", negative="")] = False,
+    memory: Annotated[
+        float | None,
+        Parameter(group="A device without weights", help="GB of a device: what fits there, from shapes alone"),
+    ] = None,
+    gpus: Annotated[
+        int, Parameter(group="A device without weights", help="with --memory: devices that the model is cut over")
+    ] = 1,
+    dtype: Annotated[
+        Precision, Parameter(group="A device without weights", help="with --memory: of matrix products")
+    ] = "bf16",
     json: Json = False,
 ) -> int:
     """Say which layers have a per-record rule, compare two random records with one-by-one gradients, and count memory.

@@ -29,11 +29,12 @@ def evaluate(
     policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own, added to each policy")] = None,
     spared: Spared = SPARED,
     unit: Annotated[
-        Literal["sentence", "turn", "document"] | None, Parameter(help="what a record is, as for screen")
+        Literal["sentence", "turn", "document"] | None,
+        Parameter(group="Records", help="what a record is, as for screen"),
     ] = None,
     by_label: Annotated[bool, Parameter(help="also recall of each label", negative="")] = False,
-    misses: Misses = None,
-    max_bad: Annotated[int, Parameter(help="unreadable items to accept")] = 0,
+    misses: Annotated[Misses, Parameter(group="Results")] = None,
+    max_bad: Annotated[int, Parameter(group="Records", help="unreadable items to accept")] = 0,
     reading: Reading = READ,
     json: Json = False,
 ) -> None:

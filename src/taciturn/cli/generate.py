@@ -13,12 +13,12 @@ from taciturn.cli.options import Json
 def generate(
     run: Annotated[Path, Parameter(help="a run's folder, or any model folder")],
     *,
-    prompt: str = "",
-    max_tokens: int = 40,
-    samples: int = 1,
+    prompt: Annotated[str, Parameter(help="what to go on from")] = "",
+    max_tokens: Annotated[int, Parameter(help="tokens of a continuation, at most")] = 40,
+    samples: Annotated[int, Parameter(help="continuations")] = 1,
     temperature: Annotated[float, Parameter(help="0 takes the likeliest token")] = 1.0,
-    top_k: int = 50,
-    seed: int = 0,
+    top_k: Annotated[int, Parameter(help="drawn from so many likeliest tokens; 0 for all")] = 50,
+    seed: Annotated[int, Parameter(help="of what is drawn")] = 0,
     json: Json = False,
 ) -> None:
     """Continue a prompt.

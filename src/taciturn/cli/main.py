@@ -10,6 +10,7 @@ from typing import Any
 from cyclopts import App
 
 from taciturn import __version__
+from taciturn.cli.help import FLAG, Page
 from taciturn.cli.options import rank
 from taciturn.errors import Elsewhere, Interrupted, MissingExtra, TaciturnError, UsageError
 
@@ -70,11 +71,14 @@ def run(argv: list[str]) -> int:
     # Idle OpenMP threads that spin for long slow a shared machine several times, ones that never spin an idle one by half.
     os.environ.setdefault("GOMP_SPINCOUNT", "1000")
     try:
-        if not argv or argv[0] in ("-h", "--help"):
+        if not argv or argv[0] in ("-h", "--help", FLAG):
             print("\n".join(overview()))
             return 0
         argv = ["/dev/stdin" if word == "-" else word for word in argv]  # cyclopts takes "-" for an option
+        page = app.help_formatter = Page(everything=FLAG in argv)
+        argv = ["--help" if word == FLAG else word for word in argv]
         result: Any = app(argv, exit_on_error=False, print_error=True, result_action="return_value")
+        page.end(app.console)
     except TaciturnError as error:
         if rank() == 0:
             print(f"taciturn: {error}", file=sys.stderr)

@@ -23,7 +23,7 @@ Allowed = Annotated[
 Json = Annotated[bool, Parameter(help="result as JSON on standard output", negative="")]
 
 
-@Parameter(name="*")
+@Parameter(name="*", group="Public values")
 @dataclass(frozen=True, slots=True)
 class Spared:
     """What π_c leaves unmarked, because it is public anyway."""

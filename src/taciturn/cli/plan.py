@@ -15,10 +15,10 @@ def plan(
     mechanism: Annotated[str, Parameter(help=f"one of {', '.join(MECHANISMS)}")],
     corpus: Annotated[str, Parameter(help="a screened folder, or its URL")],
     *,
-    model: str = "lstm",
-    tokenizer: str = "auto",
-    epsilon: float | None = None,
-    delta: float | None = None,
+    model: Annotated[str, Parameter(help="lstm, awd-lstm, a folder or a hub name")] = "lstm",
+    tokenizer: Annotated[str, Parameter(help="auto, bytes, bpe:SIZE, a folder or a hub name")] = "auto",
+    epsilon: Annotated[float | None, Parameter(help="the target that σ is worked out for")] = None,
+    delta: Annotated[float | None, Parameter(help="of the target")] = None,
     valid: Annotated[
         tuple[str, ...], Parameter(help="held-out files for perplexity; no training secrets in them")
     ] = (),
@@ -28,7 +28,10 @@ def plan(
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="where to write run.toml")] = None,
     selection: Annotated[
         str | None,
-        Parameter(help="LAW:MEAN: runs to choose the best from, their number drawn with -o; e.g. geometric:10"),
+        Parameter(
+            group="Several runs",
+            help="LAW:MEAN: runs to choose the best from, their number drawn with -o; e.g. geometric:10",
+        ),
     ] = None,
     allow: Allowed = (),
     json: Json = False,

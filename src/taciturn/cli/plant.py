@@ -31,13 +31,19 @@ def plant(
         tuple[str, ...],
         Parameter(name=["--policy", "-p"], help="π, to check the kind by; as for screen", negative=""),
     ] = (),
-    policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own, added to π")] = None,
-    unit: Annotated[Literal["sentence", "turn", "document"], Parameter(help="what a record will be")] = "sentence",
-    miss_rate: Annotated[float | None, Parameter(help="dialled: the share, as screen will be given it")] = None,
-    miss_seed: int = 0,
-    add: Annotated[bool, Parameter(help="to the canaries.json that is there", negative="")] = False,
+    policy_file: Annotated[
+        Path | None, Parameter(group="What π does", help="TOML with detectors of your own, added to π")
+    ] = None,
+    unit: Annotated[
+        Literal["sentence", "turn", "document"], Parameter(group="Records", help="what a record will be")
+    ] = "sentence",
+    miss_rate: Annotated[
+        float | None, Parameter(group="What π does", help="dialled: the share, as screen will be given it")
+    ] = None,
+    miss_seed: Annotated[int, Parameter(group="What π does")] = 0,
+    add: Annotated[bool, Parameter(group="Draw", help="to the canaries.json that is there", negative="")] = False,
     seed: Annotated[
-        int | None, Parameter(help="whoever knows it knows the secrets [default: drawn by the system]")
+        int | None, Parameter(group="Draw", help="whoever knows it knows the secrets [default: drawn by the system]")
     ] = None,
     reading: Reading = READ,
     json: Json = False,

@@ -45,10 +45,10 @@ def preview(
     n: Annotated[int, Parameter(name=["-n", "--n"], help="records to show")] = 20,
     show: Annotated[Literal["all", "private", "public"], Parameter(help="only records of one part")] = "all",
     random: Annotated[bool, Parameter(help="a random sample instead of the first records", negative="")] = False,
-    seed: int = 0,
-    unit: Literal["sentence", "turn", "document"] | None = None,
+    seed: Annotated[int, Parameter(group="Records", help="of --random")] = 0,
+    unit: Annotated[Literal["sentence", "turn", "document"] | None, Parameter(group="Records")] = None,
     html: Annotated[Path | None, Parameter(help="write a page (mode 0600; it holds text) instead")] = None,
-    max_bad: Annotated[int, Parameter(help="unreadable items to accept")] = 0,
+    max_bad: Annotated[int, Parameter(group="Records", help="unreadable items to accept")] = 0,
     reading: Reading = READ,
     json: Json = False,
 ) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from taciturn.text.readers import Corpus
 
 _HELP = {
+    "format": "of the files, if their names do not say it",
     "text": "field that holds the text",
     "user": "field that names the user",
     "id": "field that holds the id",
@@ -22,12 +23,24 @@ _HELP = {
     "text_pair": "field that holds a second text",
     "label": "field that holds a label; labels are not redacted",
     "encoding": "of text files, if it is not UTF-8: cp1252, utf-16",
+    "encoding_errors": "replace: keep a record that does not decode, private",
+    "max_record_bytes": "a longer item counts as unreadable",
+    "duplicate_ids": "suffix: tell documents of one id apart by a number",
     "gold": "which annotations are secrets: all, or those marked secret: true",
 }
+_FIRST = ("text", "user")
+"""What most files need, on the first page of help."""
 _TYPES = get_type_hints(ReadOptions)
+
+
+def _shown(name: str) -> Parameter:
+    said = _HELP.get(name)
+    return Parameter(help=said) if name in _FIRST else Parameter(help=said, group="Reading files")
+
+
 _Options = make_dataclass(
     "_Options",
-    [(f.name, Annotated[_TYPES[f.name], Parameter(help=_HELP.get(f.name))], f.default) for f in fields(ReadOptions)],
+    [(f.name, Annotated[_TYPES[f.name], _shown(f.name)], f.default) for f in fields(ReadOptions)],
     frozen=True,
 )
 

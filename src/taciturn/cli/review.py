@@ -24,29 +24,38 @@ def review(
     screened: Annotated[str, Parameter(help="folder that `taciturn screen` wrote", name="DIR")],
     *,
     n: Annotated[int | None, Parameter(name=["-n", "--n"], help="records to draw; 400 if not given")] = None,
-    by: Annotated[Literal["simple", "cue"], Parameter(help="how to draw, as in `taciturn sample`")] = "simple",
-    seed: Annotated[int | None, Parameter(help="of the draw; from the operating system if not given")] = None,
-    reviewer: Annotated[str | None, Parameter(help="who you are, when several people label the same sample")] = None,
+    by: Annotated[
+        Literal["simple", "cue"], Parameter(group="Draw", help="how to draw, as in `taciturn sample`")
+    ] = "simple",
+    seed: Annotated[
+        int | None, Parameter(group="Draw", help="of the draw; from the operating system if not given")
+    ] = None,
+    reviewer: Annotated[
+        str | None, Parameter(group="Several people", help="who you are, when several people label the same sample")
+    ] = None,
     merge: Annotated[
-        bool, Parameter(help="merge the reviewers' files and say how far they agree", negative="")
+        bool,
+        Parameter(group="Several people", help="merge the reviewers' files and say how far they agree", negative=""),
     ] = False,
     corrections: Annotated[bool, Parameter(help="correct what π found, not label a sample", negative="")] = False,
     labels: Annotated[
         Path | None, Parameter(help="the file to write or go on with; DIR/labels.jsonl (DIR/corrected.jsonl)")
     ] = None,
-    force: Annotated[bool, Parameter(help="let --merge replace a merged file", negative="")] = False,
-    kinds: Annotated[str, Parameter(help="what a secret may be called, comma-separated")] = KINDS,
+    force: Annotated[
+        bool, Parameter(group="Several people", help="let --merge replace a merged file", negative="")
+    ] = False,
+    kinds: Annotated[str, Parameter(group="Page", help="what a secret may be called, comma-separated")] = KINDS,
     guidelines: Annotated[
-        Path | None, Parameter(help="a text file that says what a secret is, shown beside the records")
+        Path | None, Parameter(group="Page", help="a text file that says what a secret is, shown beside the records")
     ] = None,
-    bound: Annotated[bool, Parameter(help="show the bound reached while labelling")] = True,
-    policy: Pi = (),
-    conservative: Conservative = (),
-    policy_file: Annotated[Path | None, Parameter(help="TOML with detectors of your own")] = None,
+    bound: Annotated[bool, Parameter(group="Bound", help="show the bound reached while labelling")] = True,
+    policy: Annotated[Pi, Parameter(group="Bound")] = (),
+    conservative: Annotated[Conservative, Parameter(group="Bound")] = (),
+    policy_file: Annotated[Path | None, Parameter(group="Bound", help="TOML with detectors of your own")] = None,
     spared: Spared = SPARED,
-    confidence: Annotated[float, Parameter(help="of each one-sided bound")] = 0.95,
-    port: Annotated[int, Parameter(help="on 127.0.0.1; 0 takes a free one")] = 0,
-    browser: Annotated[bool, Parameter(help="open a browser at the page")] = True,
+    confidence: Annotated[float, Parameter(group="Bound", help="of each one-sided bound")] = 0.95,
+    port: Annotated[int, Parameter(group="Page", help="on 127.0.0.1; 0 takes a free one")] = 0,
+    browser: Annotated[bool, Parameter(group="Page", help="open a browser at the page")] = True,
     json: Json = False,
 ) -> None:
     """Label a sample, or correct redactions, on a page that only this machine can open; Ctrl-C ends it.

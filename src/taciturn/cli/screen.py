@@ -15,11 +15,7 @@ from taciturn.cli.reading import READ, Reading
 def screen(
     *paths: Annotated[
         str,
-        Parameter(
-            help="files, folders, globs, - for standard input: txt, source, jsonl, json, csv, tsv, parquet, html, eml, "
-            "mbox, vcf, msg, docx, xlsx, pptx, pdf, rtf, ipynb, xml, srt (also in .gz, .zst, .zip, .tar.gz), saved "
-            "datasets, hf:NAME#SPLIT; with --format: lines, whatsapp, slack; s3://, gs:// and other URLs"
-        ),
+        Parameter(help="files, folders, globs, URLs, hf:NAME#SPLIT, saved datasets, - for standard input"),
     ],
     output: Annotated[str, Parameter(name=["--output", "-o"], help="the screened folder to write, or its URL")],
     policy: Annotated[
@@ -38,30 +34,57 @@ def screen(
     reading: Reading = READ,
     clean: Annotated[
         Literal["none", "bloom", "minhash"],
-        Parameter(help="first remove copies (bloom) or near-duplicates (minhash) of documents: voids every guarantee"),
+        Parameter(
+            group="Cleaning",
+            help="first remove copies (bloom) or near-duplicates (minhash) of documents: voids every guarantee",
+        ),
     ] = "none",
     clean_most: Annotated[
-        float, Parameter(help="largest share of an input file's documents that cleaning may remove; more is an error")
+        float,
+        Parameter(
+            group="Cleaning",
+            help="largest share of an input file's documents that cleaning may remove; more is an error",
+        ),
     ] = 0.5,
-    dedup: Literal["suspicious", "private", "all", "none"] = "suspicious",
-    order: Literal["redact-first", "as-published"] = "redact-first",
-    skeletons: Annotated[bool, Parameter(help="also keep private records with all that π or π_c marks masked")] = True,
+    dedup: Annotated[
+        Literal["suspicious", "private", "all", "none"],
+        Parameter(group="Records", help="what is kept once: suspicious or private records, all, none"),
+    ] = "suspicious",
+    order: Annotated[
+        Literal["redact-first", "as-published"],
+        Parameter(group="Records", help="redact, then deduplicate; or as the papers say it"),
+    ] = "redact-first",
+    skeletons: Annotated[
+        bool,
+        Parameter(
+            group="Skeletons and originals", help="also keep private records with all that π or π_c marks masked"
+        ),
+    ] = True,
     bridge: Annotated[
         Literal["signs", "particles", "short"],
-        Parameter(help='what skeletons mask between marks: signs; also articles, "of", "de"; also words of 3 letters'),
+        Parameter(
+            group="Skeletons and originals",
+            help='what skeletons mask between marks: signs; also articles, "of", "de"; also words of 3 letters',
+        ),
     ] = "particles",
-    originals: Annotated[bool, Parameter(help="keep untouched text (folder of mode 0700) for sgd and dpsgd")] = True,
-    miss_rate: Annotated[float, Parameter(help="experiments: make π miss this share of what it finds")] = 0.0,
-    miss_seed: int = 0,
-    misses: Misses = None,
-    max_bad: Annotated[int, Parameter(help="unreadable items to accept")] = 0,
-    workers: Annotated[int, Parameter(help="processes; the bytes written do not depend on it")] = 1,
-    engine: Annotated[Literal["local", "ray"], Parameter(help="who runs the workers")] = "local",
+    originals: Annotated[
+        bool,
+        Parameter(group="Skeletons and originals", help="keep untouched text (folder of mode 0700) for sgd and dpsgd"),
+    ] = True,
+    miss_rate: Annotated[float, Parameter(group="Experiments", help="make π miss this share of what it finds")] = 0.0,
+    miss_seed: Annotated[int, Parameter(group="Experiments")] = 0,
+    misses: Annotated[Misses, Parameter(group="Experiments")] = None,
+    max_bad: Annotated[int, Parameter(group="Records", help="unreadable items to accept")] = 0,
+    workers: Annotated[int, Parameter(group="Machines", help="processes; the bytes written do not depend on it")] = 1,
+    engine: Annotated[Literal["local", "ray"], Parameter(group="Machines", help="who runs the workers")] = "local",
     json: Json = False,
 ) -> None:
     """Redact what the policy finds, and split the corpus into public and private records.
 
     An interrupted screening goes on when the same command is given again.
+
+    Reads txt, source, jsonl, json, csv, tsv, parquet, html, eml, mbox, vcf, msg, docx, xlsx, pptx, pdf, rtf, ipynb, xml,
+    srt (also in .gz, .zst, .zip, .tar.gz); with --format: lines, whatsapp, slack; s3://, gs:// and other URLs.
 
     Example: `taciturn screen mail/*.jsonl --text body --user sender -p ssn,email,phone -o screened/`
     """

@@ -28,7 +28,9 @@ def verify(
     """Recompute every ε from the ledger and the digest of every file of the model; needs no torch.
 
     Says of each thing whether it was checked, is absent (nothing to compare it with) or differs. Exit code 4 when anything
-    differs, or when the model is absent. Example: `taciturn verify runs/mail/certificate.json --key signer.pub`
+    differs, or when the model is absent.
+
+    Example: `taciturn verify runs/mail/certificate.json --key signer.pub`
     """
     from dataclasses import asdict
 
