@@ -6,6 +6,7 @@
     ├── DataError                     3   the input, or a folder taciturn wrote, cannot be used
     │   └── MismatchError             3   a resumed run meets another corpus, plan or seed
     ├── GuaranteeError                4   a guarantee is not met, or a certificate does not verify
+    ├── GateClosed                    5   a gate that was asked for (--fail-on, --fail-under) does not let this through
     ├── LostProcess                   1   another process of the run died or hangs; the last checkpoint resumes it
     ├── Unreachable                   1   an object store does not give what it is asked for; the same command goes on
     ├── Elsewhere                     *   process 0 failed in what it does for all, and ends them with its own exit code
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class TaciturnError(Exception):
@@ -56,6 +58,12 @@ class GuaranteeError(TaciturnError):
     exit_code = 4
 
 
+class GateClosed(TaciturnError):
+    """All went well, and what came out is not what the caller said it must be."""
+
+    exit_code = 5
+
+
 class LostProcess(TaciturnError):
     """Another process of the run died, hangs, or cannot be reached."""
 
@@ -78,12 +86,28 @@ class Interrupted(TaciturnError):
     exit_code = 130
 
 
+MOST = 30
+"""Choices that an error lists at most."""
+
+
 def nearest(word: str, choices: Iterable[str]) -> str:
-    """A hint naming the closest valid choice, or listing them all when none is close.
+    """A hint naming the closest valid choice, or listing them, the first ``MOST``, when none is close.
 
     >>> nearest("emial", ["email", "phone"])
     "did you mean 'email'?"
     """
-    known = sorted(choices)
+    known = sorted(set(choices))
     close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(known)
+    if close:
+        return f"did you mean '{close[0]}'?"
+    return f"known: {', '.join(known[:MOST])}" + (f" and {len(known) - MOST} more" if len(known) > MOST else "")
+
+
+def similar(path: Path) -> str:
+    """A hint where something of almost that name lies beside it, to follow a path that is not there; else empty."""
+    try:
+        beside = [each.name for each in path.expanduser().absolute().parent.iterdir()]
+    except OSError:
+        return ""
+    close = difflib.get_close_matches(path.name, beside, n=1, cutoff=0.75)
+    return f" (did you mean '{path.with_name(close[0])}'?)" if close else ""

@@ -156,14 +156,20 @@ def _check(attacks: Sequence[str], canaries: Any, secrets: Any, members: Any, no
             raise UsageError(f"attack {attack!r}: {nearest(attack, ATTACKS)}")
     asked = set(attacks)
     if "exposure" in asked and canaries is None:
-        raise UsageError("attack 'exposure' needs the planted canaries: canaries=Planted(...) or a canaries.json")
+        raise UsageError("attack 'exposure' needs what was planted, a canaries.json: canaries=...")
     if "extraction" in asked and canaries is None and secrets is None:
-        raise UsageError("attack 'extraction' needs known secrets in their contexts: secrets=[Known(...)], or canaries")
+        raise UsageError(
+            "attack 'extraction' needs known secrets in their contexts: secrets=... (JSON lines), or canaries=..."
+        )
     if asked & set(MEMBERSHIP) and (members is None or nonmembers is None):
-        raise UsageError("a membership attack needs members (texts trained on) and nonmembers (same kind, never seen)")
+        raise UsageError(
+            "a membership attack needs members=... (texts trained on) and nonmembers=... (of the same kind, never seen)"
+        )
     if asked & set(PERSONAL):
         if members is None or nonmembers is None:
-            raise UsageError("an attack on personal data needs members (texts trained on) and nonmembers (never seen)")
+            raise UsageError(
+                "an attack on personal data needs members=... (texts trained on) and nonmembers=... (never seen)"
+            )
         tags = any(isinstance(each, str) for each in (*members, *nonmembers))
         if policy is None and (tags or asked & {"pii-extraction", "pii-reconstruction"}):
             raise UsageError("an attack on personal data needs a policy that tags it, e.g. policy=['email', 'phone']")

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json, comma
+from taciturn.cli.options import RUN_THERE, Json, comma
 
 if TYPE_CHECKING:
     from taciturn.auditing.finding import Finding
 
 
 def audit(
-    run: Annotated[Path, Parameter(help="a run's folder, or any model folder")],
+    run: Annotated[Path, Parameter(validator=RUN_THERE, help="a run's folder, or any model folder")],
     *,
     attack: Annotated[
         str,
@@ -108,11 +108,16 @@ def audit(
     ] = None,
     most_minutes: Annotated[float, Parameter(group="Exposure", help="refuse what is expected to take longer")] = 60.0,
     seed: Annotated[int, Parameter(group="Comparison", help="of what is drawn")] = 0,
+    fail_on: Annotated[
+        Literal["leak", "inconclusive"] | None,
+        Parameter(help="exit code 5 if an attack finds a leak; inconclusive: or cannot tell"),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Run attacks, each with its null, its controls and a verdict; writes numbers to audit.json, never a secret.
 
     Where a certificate lies beside the model, lower bounds on ε are compared with it; one above it ends with exit code 4.
+    With --fail-on nothing else changes: what was found is printed and kept, then the exit code is 5.
 
     Example: `taciturn audit runs/mail --attack exposure --canaries canaries.json`
     """
@@ -121,7 +126,7 @@ def audit(
     from taciturn.auditing.lower_bounds.against_certificate import exceeded
     from taciturn.auditing.run import audit as attack_all
     from taciturn.cli.show import as_json, talk
-    from taciturn.errors import GuaranteeError
+    from taciturn.errors import GateClosed, GuaranteeError
 
     findings = attack_all(
         run,
@@ -158,6 +163,9 @@ def audit(
             f"{', '.join(broken)}: the lower bound on ε is above the certificate's: the guarantee does not hold, or the "
             "attack's inputs are not what they are said to be"
         )
+    stopped = {"leak": ("leak",), "inconclusive": ("leak", "inconclusive")}.get(fail_on or "", ())
+    if failed := [f"{f.attack}: {f.verdict}" for f in findings if f.verdict in stopped]:
+        raise GateClosed(f"--fail-on {fail_on}: {', '.join(failed)}")
 
 
 def _trained(run: Path, count: int, texts: Path | None, out: Path | None, seed: int) -> list[Path]:

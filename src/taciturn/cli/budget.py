@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from taciturn.cli.budget_labels import labels, print_labels
-from taciturn.cli.options import Json
+from taciturn.cli.options import SCREENED_THERE, Json
 
 
 def budget(
@@ -41,7 +41,8 @@ def budget(
         ),
     ] = None,
     corpus: Annotated[
-        str | None, Parameter(help="a screened corpus: what all runs on it spend, what its labels allow")
+        str | None,
+        Parameter(validator=SCREENED_THERE, help="a screened corpus: what all runs on it spend, what its labels allow"),
     ] = None,
     plot: Annotated[Path | None, Parameter(help="write curves to FILE.html or FILE.svg")] = None,
     json: Json = False,
@@ -65,6 +66,9 @@ def budget(
     if steps is not None:
         given["steps"] = values("--steps", steps, int)
     given["group"] = values("--group", group, int)
+    for name in ("steps", "group"):
+        if any(each < 1 for each in given.get(name, ())):
+            raise UsageError(f"--{name}: expected a whole number from 1, found {min(given[name])}")
     law = None
     if selection is not None:
         law, given["runs"] = _law(selection)

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import RUN_THERE, Json
 
 
 def certify(
-    run: Annotated[Path | None, Parameter(help="a run's folder")] = None,
+    run: Annotated[Path | None, Parameter(validator=RUN_THERE, help="a run's folder")] = None,
     *,
     group: Annotated[
         tuple[str, ...], Parameter(help="NAME=FILE: a group of secrets, one a line; only their number is kept")

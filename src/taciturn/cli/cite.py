@@ -7,11 +7,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import RUN_THERE, Json
 
 
 def cite(
-    run: Annotated[Path | None, Parameter(help="a run's folder; without one, taciturn itself")] = None,
+    run: Annotated[
+        Path | None, Parameter(validator=RUN_THERE, help="a run's folder; without one, taciturn itself")
+    ] = None,
     *,
     json: Json = False,
 ) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
-from taciturn.cli.options import SPARED, Json, Spared, joined
+from taciturn.cli.options import SCREENED_THERE, SPARED, Json, Spared, joined
 from taciturn.cli.reading import READ, Reading
 
 corrections = App(
@@ -20,7 +20,7 @@ Example: `taciturn corrections export screened/ -n 200 -o todo.jsonl` (both comm
 
 @corrections.command(name="export")
 def export(
-    screened: str,
+    screened: Annotated[str, Parameter(help="folder that `taciturn screen` wrote", validator=SCREENED_THERE)],
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="the file to correct; it holds text")],
     n: Annotated[int, Parameter(name=["-n", "--n"], help="records to draw")] = 200,
@@ -62,7 +62,7 @@ def export(
 
 @corrections.command(name="import")
 def import_(
-    screened: str,
+    screened: Annotated[str, Parameter(help="folder that `taciturn screen` wrote", validator=SCREENED_THERE)],
     done: Annotated[Path, Parameter(help="the corrected file")],
     *paths: Annotated[str, Parameter(help="the files the corpus was screened from; without them nothing is screened")],
     output: Annotated[Path | None, Parameter(name=["--output", "-o"], help="the screened folder to write")] = None,

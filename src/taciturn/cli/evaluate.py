@@ -33,6 +33,9 @@ def evaluate(
         Parameter(group="Records", help="what a record is, as for screen"),
     ] = None,
     by_label: Annotated[bool, Parameter(help="also recall of each label", negative="")] = False,
+    fail_under: Annotated[
+        float | None, Parameter(help="exit code 5 if the token recall of a policy is below it, e.g. 0.99")
+    ] = None,
     misses: Annotated[Misses, Parameter(group="Results")] = None,
     max_bad: Annotated[int, Parameter(group="Records", help="unreadable items to accept")] = 0,
     reading: Reading = READ,
@@ -44,14 +47,16 @@ def evaluate(
     Example: `taciturn evaluate gold.jsonl -p pii -p spacy:high-entity -c conservative`
     """
     from taciturn.cli.measured import build
-    from taciturn.cli.missed import print_gold, writable, write_misses
-    from taciturn.cli.show import as_json, out, table, talk
-    from taciturn.errors import DataError, UsageError
+    from taciturn.cli.missed import writable, write_misses
+    from taciturn.cli.show import as_json, talk
+    from taciturn.errors import DataError, GateClosed, UsageError
     from taciturn.project.speaking import notes
     from taciturn.screening.corpus.gold import missed
     from taciturn.screening.measuring.evaluate import evaluate as run
     from taciturn.screening.measuring.preview import of_corpus
 
+    if fail_under is not None and not 0 < fail_under <= 1:
+        raise UsageError(f"--fail-under: expected a recall in (0, 1], found {fail_under:g}")
     if not policy:
         raise UsageError("which policy? name at least one with -p; see: taciturn policies")
     wide = build(conservative) if conservative else None
@@ -79,7 +84,18 @@ def evaluate(
         write_misses(misses, lines)
     if json:
         as_json({"policies": [_dict(score) for score in scores], "conservative": conservative})
-        return
+    else:
+        _show(scores, conservative, by_label)
+    if below := [
+        f"{s.name} {s.token_recall:.4f}" for s in scores if fail_under is not None and s.token_recall < fail_under
+    ]:
+        raise GateClosed(f"--fail-under {fail_under:g}: token recall of {', '.join(below)}")
+
+
+def _show(scores: Sequence[Score], conservative: str | None, by_label: bool) -> None:
+    from taciturn.cli.missed import print_gold
+    from taciturn.cli.show import out, table, talk
+
     columns = ("policy", "token recall", "record recall", "precision", "redacted", "public", "exposed")
     title = f"{scores[0].records:,} records, {scores[0].records_gold:,} with annotations"
     out.print(table(title, columns, [_row(score) for score in scores]))

@@ -7,10 +7,15 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import RUN_THERE, Json
 
 
-def export(run: Path, *, output: Annotated[Path, Parameter(name=["--output", "-o"])], json: Json = False) -> None:
+def export(
+    run: Annotated[Path, Parameter(help="a run's folder", validator=RUN_THERE)],
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"], help="the folder to write")],
+    json: Json = False,
+) -> None:
     """Write weights, tokenizer, model card and certificate; the folder is loaded and compared before success is said.
 
     Example: `taciturn export runs/mail -o model/`, then `AutoModelForCausalLM.from_pretrained("model/")`

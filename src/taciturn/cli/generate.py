@@ -7,11 +7,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import RUN_THERE, Json
 
 
 def generate(
-    run: Annotated[Path, Parameter(help="a run's folder, or any model folder")],
+    run: Annotated[Path, Parameter(validator=RUN_THERE, help="a run's folder, or any model folder")],
     *,
     prompt: Annotated[str, Parameter(help="what to go on from")] = "",
     max_tokens: Annotated[int, Parameter(help="tokens of a continuation, at most")] = 40,

@@ -12,6 +12,7 @@ from cyclopts import App
 from taciturn import __version__
 from taciturn.cli.help import FLAG, Page
 from taciturn.cli.options import rank
+from taciturn.cli.spoken import on_the_command_line, options, refusal
 from taciturn.errors import Elsewhere, Interrupted, MissingExtra, TaciturnError, UsageError
 
 STEPS = {
@@ -61,7 +62,7 @@ app.command("taciturn.cli.completion:completion", name="--install-completion", s
 
 
 def main(argv: list[str] | None = None) -> None:
-    """Run a command line and exit: 0 fine, 1 bug, 2 usage, 3 data, 4 guarantee not met, 130 interrupted."""
+    """Run a command line and exit: 0 fine, 1 bug, 2 usage, 3 data, 4 guarantee not met, 5 gate closed, 130 interrupted."""
     sys.exit(run(sys.argv[1:] if argv is None else argv))
 
 
@@ -77,11 +78,11 @@ def run(argv: list[str]) -> int:
         argv = ["/dev/stdin" if word == "-" else word for word in argv]  # cyclopts takes "-" for an option
         page = app.help_formatter = Page(everything=FLAG in argv)
         argv = ["--help" if word == FLAG else word for word in argv]
-        result: Any = app(argv, exit_on_error=False, print_error=True, result_action="return_value")
+        result: Any = app(argv, exit_on_error=False, print_error=False, result_action="return_value")
         page.end(app.console)
     except TaciturnError as error:
         if rank() == 0:
-            print(f"taciturn: {error}", file=sys.stderr)
+            print(f"taciturn: {on_the_command_line(str(error), options(app, argv))}", file=sys.stderr)
         elif not isinstance(error, UsageError | Interrupted | Elsewhere):  # those process 0 has said
             print(f"taciturn (process {rank()}): {error}", file=sys.stderr)
         return error.exit_code
@@ -102,9 +103,10 @@ def run(argv: list[str]) -> int:
     except Exception as error:
         from cyclopts import CycloptsError
 
-        if isinstance(error, CycloptsError):  # already printed
-            return 2
-        raise
+        if not isinstance(error, CycloptsError):
+            raise
+        print(f"taciturn: {refusal(error, app, argv)}", file=sys.stderr)
+        return 2
     return int(result) if isinstance(result, int) else 0
 
 

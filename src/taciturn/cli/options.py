@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from taciturn.errors import UsageError
+from taciturn.errors import DataError, UsageError, similar
 
 if TYPE_CHECKING:
     from taciturn.screening.policies.public import Public
@@ -20,6 +21,21 @@ Allowed = Annotated[
     tuple[Literal["large-delta", "full-batch", "cannot-learn"], ...],  # privacy.evidence.Allow, which loads too much
     Parameter(name="--allow", help="a plan that is an error by default, by what is the matter with it"),
 ]
+
+
+def _there(made_by: str) -> Callable[[Any, Any], None]:
+    """A check that a folder is there, before anything slow is imported."""
+
+    def check(_type: Any, given: Any) -> None:
+        for each in given if isinstance(given, tuple) else (given,):
+            if each is not None and "://" not in str(each) and not Path(each).expanduser().exists():
+                raise DataError(f"no such folder: {each}{similar(Path(each))}; {made_by}")
+
+    return check
+
+
+RUN_THERE = _there("`taciturn train run.toml -o FOLDER` writes one")
+SCREENED_THERE = _there("`taciturn screen FILES -p POLICY -o FOLDER` writes one")
 Json = Annotated[bool, Parameter(help="result as JSON on standard output", negative="")]
 
 

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Allowed, Json, assign
+from taciturn.cli.options import SCREENED_THERE, Allowed, Json, assign
 from taciturn.mechanisms import MECHANISMS
 
 
 def plan(
     mechanism: Annotated[str, Parameter(help=f"one of {', '.join(MECHANISMS)}")],
-    corpus: Annotated[str, Parameter(help="a screened folder, or its URL")],
+    corpus: Annotated[str, Parameter(validator=SCREENED_THERE, help="a screened folder, or its URL")],
     *,
     model: Annotated[str, Parameter(help="lstm, awd-lstm, a folder or a hub name")] = "lstm",
     tokenizer: Annotated[str, Parameter(help="auto, bytes, bpe:SIZE, a folder or a hub name")] = "auto",

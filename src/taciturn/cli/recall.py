@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import Parameter
 
 from taciturn.cli.measured import Conservative, Pi
-from taciturn.cli.options import SPARED, Json, Spared, joined
+from taciturn.cli.options import SCREENED_THERE, SPARED, Json, Spared, joined
 
 if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
@@ -23,7 +23,7 @@ LEVELS = ("conservative", "conservative:strict", "conservative:paranoid", ALL)
 
 
 def recall(
-    screened: Annotated[str, Parameter(help="the folder the sample came from")],
+    screened: Annotated[str, Parameter(validator=SCREENED_THERE, help="the folder the sample came from")],
     labels: Annotated[Path, Parameter(help="the labels file")],
     *,
     policy: Annotated[Pi, Parameter(group="Policies")] = (),

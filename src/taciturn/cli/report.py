@@ -7,11 +7,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import RUN_THERE, Json
 
 
 def report(
-    *runs: Path,
+    *runs: Annotated[Path, Parameter(help="folders of runs", validator=RUN_THERE)],
     output: Annotated[
         Path, Parameter(name=["--output", "-o"], help="ends in .html, or in .pdf, which takes a Chromium on the PATH")
     ] = Path("report.html"),

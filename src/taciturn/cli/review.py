@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from cyclopts import Parameter
 
 from taciturn.cli.measured import Conservative, Pi
-from taciturn.cli.options import SPARED, Json, Spared, joined
+from taciturn.cli.options import SCREENED_THERE, SPARED, Json, Spared, joined
 
 if TYPE_CHECKING:
     from taciturn.reviewing.agreement import Agreement
@@ -21,7 +21,9 @@ KINDS = "name,phone,email,address,number,date,password,secret,unsure"
 
 
 def review(
-    screened: Annotated[str, Parameter(help="folder that `taciturn screen` wrote", name="DIR")],
+    screened: Annotated[
+        str, Parameter(validator=SCREENED_THERE, help="folder that `taciturn screen` wrote", name="DIR")
+    ],
     *,
     n: Annotated[int | None, Parameter(name=["-n", "--n"], help="records to draw; 400 if not given")] = None,
     by: Annotated[

@@ -7,11 +7,11 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import SCREENED_THERE, Json
 
 
 def sample(
-    screened: Annotated[str, Parameter(help="folder that `taciturn screen` wrote")],
+    screened: Annotated[str, Parameter(validator=SCREENED_THERE, help="folder that `taciturn screen` wrote")],
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="the labels file to write; it holds text")],
     n: Annotated[int, Parameter(name=["-n", "--n"], help="records to draw")] = 400,

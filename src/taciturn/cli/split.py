@@ -11,7 +11,7 @@ from taciturn.cli.options import Json
 
 
 def split(
-    texts: Annotated[Path, Parameter(help="texts of one kind, one a line")],
+    texts: Annotated[Path, Parameter(help="file of texts of one kind, one a line")],
     *,
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="folder for the parts")],
     reference: Annotated[float, Parameter(help="share set aside to train reference models on")] = 0.0,

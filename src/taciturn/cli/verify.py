@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def verify(
-    certificate: Path,
+    certificate: Annotated[Path, Parameter(help="certificate.json, or the folder of a run or a model")],
     *,
     key: Annotated[Path | None, Parameter(help="a public key: also check certificate.json.sig")] = None,
     without_weights: Annotated[

@@ -11,7 +11,7 @@ from typing import Any, Literal, Self, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, create_model, model_validator
 
-from taciturn.errors import UsageError, nearest
+from taciturn.errors import UsageError, nearest, similar
 from taciturn.privacy.accounting.calibrate import noise_multiplier as calibrated
 from taciturn.privacy.accounting.events import Event
 from taciturn.training.phase_terms import ClipNoise
@@ -136,5 +136,5 @@ def _known(model: type[BaseModel], path: tuple[Any, ...]) -> list[str]:
 def existing(path: Path, what: str) -> Path:
     """``path`` if it is there, else a UsageError that says what was expected."""
     if not path.exists():
-        raise UsageError(f"{path}: no such {what}")
+        raise UsageError(f"{path}: no such {what}{similar(path)}")
     return path

@@ -120,7 +120,7 @@ class RunConfig(Strict):
 def load_config(path: Path) -> RunConfig:
     """Read run.toml; UsageError names a wrong key, its file and the nearest known one."""
     try:
-        raw = tomllib.loads(existing(path, "configuration file").read_text())
+        raw = tomllib.loads(existing(path, "configuration file; `taciturn plan … -o run.toml` writes one").read_text())
     except tomllib.TOMLDecodeError as error:
         raise UsageError(f"{path}: not valid TOML ({error})") from None
     return parse(RunConfig, raw, str(path))

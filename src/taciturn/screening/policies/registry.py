@@ -99,7 +99,7 @@ def resolve(name: str, options: Mapping[str, object] | None = None) -> list[Dete
     if name in patterns.names():
         return [patterns.detector(name)]
     known = [f"{family}:" for family in FAMILIES] if colon else [*names(), *FAMILIES]
-    raise UsageError(f"policy: unknown name '{name}'; {_hint(prefix + colon, known)}")
+    raise UsageError(f"policy: unknown name '{name}'; {_hint(prefix + colon, known)}; `taciturn policies` lists them")
 
 
 def family(prefix: str) -> ModuleType:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
-from taciturn.errors import DataError
+from taciturn.errors import DataError, similar
 from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers import hub
 from taciturn.text.readers.detect import is_dataset
@@ -149,7 +149,7 @@ def _expand(pattern: str, options: ReadOptions) -> Iterator[Source]:
     path = Path(pattern)
     if hub.named(pattern) or not glob.has_magic(pattern) or path.exists():
         if not hub.named(pattern) and not path.exists():
-            raise DataError(f"no such file: {pattern}")
+            raise DataError(f"no such file or folder: {pattern}{similar(path)}")
         yield from _at(path, options)
         return
     matches = [Path(match) for match in sorted(glob.glob(pattern, recursive=True))]
