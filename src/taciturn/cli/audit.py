@@ -125,33 +125,34 @@ def audit(
     from taciturn.auditing.finding import save
     from taciturn.auditing.lower_bounds.against_certificate import exceeded
     from taciturn.auditing.run import audit as attack_all
-    from taciturn.cli.show import as_json, talk
+    from taciturn.cli.show import as_json, step, talk
     from taciturn.errors import GateClosed, GuaranteeError
 
-    findings = attack_all(
-        run,
-        comma(attack),
-        canaries=canaries,
-        copies=copies,
-        secrets=secrets,
-        members=_lines(members),
-        nonmembers=_lines(nonmembers),
-        references=(*reference, *_trained(run, train_references, reference_texts, references_out, seed)),
-        population=_lines(population),
-        score=score,
-        group_size=group_size,
-        coins=coins,
-        base=base,
-        policy=tuple(name for part in policy for name in comma(part)) or None,
-        decoding=Decoding(temperature, top_k, top_p),
-        samples=samples,
-        probability=probability,
-        search=search,
-        candidates=candidates,
-        most_minutes=most_minutes,
-        notify=lambda said: talk.print(f"exposure: {said}"),
-        seed=seed,
-    )
+    with step("attacking the model"):
+        findings = attack_all(
+            run,
+            comma(attack),
+            canaries=canaries,
+            copies=copies,
+            secrets=secrets,
+            members=_lines(members),
+            nonmembers=_lines(nonmembers),
+            references=(*reference, *_trained(run, train_references, reference_texts, references_out, seed)),
+            population=_lines(population),
+            score=score,
+            group_size=group_size,
+            coins=coins,
+            base=base,
+            policy=tuple(name for part in policy for name in comma(part)) or None,
+            decoding=Decoding(temperature, top_k, top_p),
+            samples=samples,
+            probability=probability,
+            search=search,
+            candidates=candidates,
+            most_minutes=most_minutes,
+            notify=lambda said: talk.print(f"exposure: {said}"),
+            seed=seed,
+        )
     if (run / "plan.json").is_file():
         save(run / "audit.json", findings)
     if json:

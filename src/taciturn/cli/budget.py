@@ -145,7 +145,7 @@ def _cost(
         out.print(what_if.title(made), style="italic")
         out.print(table("", *what_if.grid(made)))
         for line in what_if.caption(made):
-            out.print(line, soft_wrap=True)
+            out.print(line)
     return {"rows": list(made.cells), "varied": [name for name in (made.rows, made.columns) if name]}
 
 
@@ -161,7 +161,7 @@ def _print_one(result: dict[str, Any]) -> None:
         soft_wrap=True,
     )
     told = TradeOff.from_json(result["trade_off"])
-    out.print(f"{told.label()}; at {told.alarms()} false alarms an attack finds at most {told.share()}", soft_wrap=True)
+    out.print(f"{told.label()}; at {told.alarms()} false alarms an attack finds at most {told.share()}")
     if "bayesian" in result:
         found = result["bayesian"]
         out.print(

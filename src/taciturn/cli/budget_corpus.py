@@ -75,7 +75,7 @@ def show_corpus(found: dict[str, Any]) -> None:
         soft_wrap=True,
     )
     for each in map(Guarantee.from_json, found["together"]):
-        out.print(f"together: {each.label()}{f'; because {each.reason}' if each.reason else ''}", soft_wrap=True)
+        out.print(f"together: {each.label()}{f'; because {each.reason}' if each.reason else ''}")
     if any(run["state"] == "begun" for run in found["runs"]):
         out.print("a run that began and never ended (it was killed, or goes on) counts with all its planned steps")
 
@@ -89,17 +89,13 @@ def _show_draw(found: dict[str, Any], made: int) -> None:
     law = selection_law.describe(
         selection_law.from_json({k: v for k, v in found.items() if k in ("law", "mean", "shape")})
     )
-    out.print(
-        f"{found['runs']} runs were drawn from {law}, {made} were made; neither number may become known", soft_wrap=True
-    )
+    out.print(f"{found['runs']} runs were drawn from {law}, {made} were made; neither number may become known")
     if made and not found["together"]:
-        out.print(
-            "they differ in mechanism, noise, rate or steps, so only what all spend together holds", soft_wrap=True
-        )
+        out.print("they differ in mechanism, noise, rate or steps, so only what all spend together holds")
     for each in map(Guarantee.from_json, found["together"]):
         open_ones = "; ".join(a.text for a in each.assumptions if not a.enforced)
         because = f"; because {each.reason}" if each.reason else f" on: {open_ones}"
-        out.print(f"the best of them: {each.label()}{because}", soft_wrap=True)
+        out.print(f"the best of them: {each.label()}{because}")
 
 
 _STATES = {"begun": "not ended", "stopped": "stopped", "finished": "finished"}

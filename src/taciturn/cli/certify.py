@@ -7,7 +7,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import RUN_THERE, Json
+from taciturn.cli.options import RUN_THERE, Json, Verbose
 
 
 def certify(
@@ -44,6 +44,7 @@ def certify(
     schema: Annotated[
         bool, Parameter(group="Schema", help="print the JSON Schema of certificates; needs no run", negative="")
     ] = False,
+    verbose: Verbose = False,
     json: Json = False,
 ) -> int:
     """Compute every guarantee from the run's ledger and write certificate.json. Exit code 4: the target is not
@@ -51,7 +52,7 @@ def certify(
 
     Example: `taciturn certify runs/mail --group family=secrets.txt --recall recall.json`
     """
-    from taciturn.cli.show import as_json, out, talk
+    from taciturn.cli.show import as_json, claims, out, step, talk
     from taciturn.errors import UsageError
 
     if schema or new_key is not None:
@@ -63,29 +64,29 @@ def certify(
     from taciturn.mechanisms.certify import certify as write
     from taciturn.mechanisms.cost import against_target
 
-    certificate = write(
-        run,
-        groups=_groups(group),
-        labelled=labelled,
-        missed=missed,
-        missed_by_both=missed_by_both,
-        recall=recall,
-        confidence=confidence,
-        selected=selected,
-    )
+    with step("composing what the ledger says"):
+        certificate = write(
+            run,
+            groups=_groups(group),
+            labelled=labelled,
+            missed=missed,
+            missed_by_both=missed_by_both,
+            recall=recall,
+            confidence=confidence,
+            selected=selected,
+        )
     if json:
         as_json(certificate.model_dump(by_alias=True))
     else:
-        for words in certificate.words:
-            out.print(f"• {words}", soft_wrap=True)
-        out.print(str(certificate.other_runs["words"]), soft_wrap=True)
+        claims(certificate.words, verbose)
+        out.print(str(certificate.other_runs["words"]))
     if lost := sum(row["lost"] for row in certificate.ledger_steps if row["event"]["event"] != "non-private"):
         talk.print(f"{lost} noised steps were done, lost at a stop and done anew: each ε above pays for both")
     most = certificate.evidence.get("records_per_user") or 1
     if most > 1 and not any(g.notion in ("user-dp", "uedp") for g in certificate.statements()):
         talk.print(f"one user has up to {most} records: for a promise about users, train with user_dp or uedp")
     for what in certificate.not_covered:
-        talk.print(f"nothing is promised about {what}", soft_wrap=True)
+        talk.print(f"nothing is promised about {what}")
     for reason in certificate.reasons:
         talk.print(f"not for release: {reason}")
     talk.print(f"wrote {run / 'certificate.json'}; anyone can check it: taciturn verify {run / 'certificate.json'}")
@@ -99,7 +100,7 @@ def certify(
         sigmas = [e["noise_multiplier"] for p in certificate.plan["phases"] if "noise_multiplier" in (e := p["event"])]
         talk.print(against_target(target["epsilon"], certificate.epsilon_spent, sigmas))
     for reason in certificate.refuted:
-        talk.print(f"refuted: {reason}", soft_wrap=True)
+        talk.print(f"refuted: {reason}")
     return 4 if certificate.over_target or certificate.refuted else 0
 
 

@@ -39,11 +39,13 @@ def check(
 
     Example: `taciturn check gpt2 --tokens 8192 --max-length 256`
     """
-    import torch
+    from taciturn.cli.show import as_json, step
+
+    with step("loading torch"):
+        import torch
 
     if memory is not None:
         return fit(model, task, lora, max_length, optimiser, gradient_checkpointing, memory, gpus, dtype, json)
-    from taciturn.cli.show import as_json
     from taciturn.models.hf import checkpoint_activations
     from taciturn.models.lora import Lora, add
     from taciturn.models.source import is_random, published_model, random_model
@@ -60,7 +62,8 @@ def check(
         loaded = add(loaded, Lora(r=lora, alpha=2 * lora), task, new=new)
     if gradient_checkpointing:
         checkpoint_activations(loaded)
-    found = examine(loaded, classify=task == "classify", tokens=tokens, max_length=max_length, optimiser=optimiser)
+    with step("comparing gradients of made-up records"):
+        found = examine(loaded, classify=task == "classify", tokens=tokens, max_length=max_length, optimiser=optimiser)
     if json:
         as_json(found.to_json())
     else:
@@ -123,7 +126,7 @@ def fit(
         short = (found.fixed + found.first - SPARE * found.memory) / 1e9
         ways = ["--gradient-checkpointing"] * (not gradient_checkpointing) + ["--lora 16"] * (lora is None)
         said = f"does not fit {room}: {short:,.1f} GB too much; try {', '.join([*ways, '--gpus', '--max-length'])}"
-    out.print(said, soft_wrap=True)
+    out.print(said)
     return 0 if found.rows else 2
 
 
@@ -135,9 +138,9 @@ def show(found: Any) -> None:
     out.print(f"{found.model}: {found.trainable:,} of {found.parameters:,} parameters are trained, in {layers}")
     if found.generic:
         some = ", ".join(found.generic[:4]) + (", …" if len(found.generic) > 4 else "")
-        out.print(f"run once more, one record at a time, for want of a rule: {some}", soft_wrap=True)
+        out.print(f"run once more, one record at a time, for want of a rule: {some}")
     for problem in found.problems:
-        out.print(f"[red]{problem}[/red]", soft_wrap=True)
+        out.print(problem, style="red")
     if found.difference is not None:
         out.print(
             f"per-record gradients differ from one record at a time by {found.difference:.1e} at most ({found.worst}), "

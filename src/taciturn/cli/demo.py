@@ -126,7 +126,7 @@ def demo(
     else:
         out.print(_table(views))
         for claim in _claims(views):
-            out.print(claim, soft_wrap=True)
+            out.print(claim)
     talk.print(f"report: {output / 'report.html'}   certificate: {output / 'model' / 'certificate.json'}")
     talk.print(f"check it: taciturn verify {output / 'model' / 'certificate.json'}")
 

@@ -135,17 +135,17 @@ def _show(facts: dict[str, Any]) -> None:
     rows = [(k.replace("_", " "), str(v)) for k, v in facts.items() if v is not None and not isinstance(v, dict)]
     out.print(table("taciturn doctor", ("what", "found"), rows))
     core = [f"{name} {packages[name]}" for name in CORE if packages[name]]
-    out.print(f"core: {', '.join(core)}", soft_wrap=True)
+    out.print(f"core: {', '.join(core)}")
     lost = [name for name in CORE if not packages[name]]
     if lost:
-        out.print(f"core packages missing: {', '.join(lost)}; pip install --force-reinstall taciturn", soft_wrap=True)
+        out.print(f"core packages missing: {', '.join(lost)}; pip install --force-reinstall taciturn")
     extras = []
     for extra, needs in EXTRAS.items():
         state = "missing" if extra in facts["missing"] else "there"
         extras.append((extra, state, FOR[extra], ", ".join(f"{p} {packages[p]}" for p in needs if packages[p])))
     out.print(table("extras", ("extra", "", "for", "installed"), extras))
     for line in facts["missing"].values():
-        out.print(line, markup=False)
+        out.print(line)
     if facts["device"] is None:
         out.print("no torch: this machine reads, screens, accounts and verifies, and cannot train")
     if (speed := facts.get("speed")) is not None:
@@ -156,7 +156,7 @@ def _show(facts: dict[str, Any]) -> None:
         wide, narrow = number(speed["gflops_wide"]), number(speed["gflops_narrow"])
         title = f"training in an hour, at {wide} GFLOP/s ({narrow} in narrow products)"
         out.print(table(title, ("model", "tokens", "range"), sizes))
-        out.print(speed["formula"], soft_wrap=True)
+        out.print(speed["formula"])
 
 
 def _round(value: float) -> str:

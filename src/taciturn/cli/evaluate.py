@@ -48,7 +48,7 @@ def evaluate(
     """
     from taciturn.cli.measured import build
     from taciturn.cli.missed import writable, write_misses
-    from taciturn.cli.show import as_json, talk
+    from taciturn.cli.show import as_json, step, talk
     from taciturn.errors import DataError, GateClosed, UsageError
     from taciturn.project.speaking import notes
     from taciturn.screening.corpus.gold import missed
@@ -69,13 +69,14 @@ def evaluate(
     made, lines = [build(names, policy_file) for names in policy], list[dict[str, Any]]()
     corpus = reading.corpus(paths)
     for said in notes(corpus, *made, *([wide] if wide else [])):
-        talk.print(f"note: {said}", markup=False)
+        talk.print(f"note: {said}")
 
     def note(name: str, row: Row) -> None:
         if misses is not None:
             lines.extend({"policy": name, **each} for each in missed(row))
 
-    scores = run(of_corpus(corpus, unit, max_bad), made, wide, public, note)
+    with step("running the policies"):
+        scores = run(of_corpus(corpus, unit, max_bad), made, wide, public, note)
     if not scores[0].gold:
         raise DataError(
             f"no annotated span in {scores[0].records} records: nothing to score against; name the field with --spans"

@@ -20,10 +20,11 @@ def export(
 
     Example: `taciturn export runs/mail -o model/`, then `AutoModelForCausalLM.from_pretrained("model/")`
     """
-    from taciturn.cli.show import as_json, talk
+    from taciturn.cli.show import as_json, step, talk
     from taciturn.reporting.export import export as write
 
-    difference = write(run, output)
+    with step("writing the model and loading it again"):
+        difference = write(run, output)
     talk.print(f"{output} loads with from_pretrained; its loss differs by {difference:.1e} at most")
     if json:
         as_json({"model": str(output), "loss_difference": difference})

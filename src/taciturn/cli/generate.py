@@ -25,11 +25,13 @@ def generate(
 
     Example: `taciturn generate runs/mail --prompt "Good morning" --samples 3`
     """
-    from taciturn.cli.show import as_json
-    from taciturn.models import generation
-    from taciturn.models.hf import load_exported
+    from taciturn.cli.show import as_json, step
 
-    model, tokenizer = load_exported(run / "model" if (run / "model").is_dir() else run)
+    with step("loading the model"):
+        from taciturn.models import generation
+        from taciturn.models.hf import load_exported
+
+        model, tokenizer = load_exported(run / "model" if (run / "model").is_dir() else run)
     texts = generation.generate(
         model,
         tokenizer,

@@ -28,10 +28,10 @@ class Page:
         self.left_out: list[str] = []
         self._first: _Entries = []
 
-    def render_usage(self, console: Console, _options: ConsoleOptions, usage: Any) -> None:
+    def render_usage(self, console: Console, options: ConsoleOptions, usage: Any) -> None:  # noqa: ARG002
         _print(console, f"Usage: {str(usage).strip().removeprefix('Usage: ')}")
 
-    def render_description(self, console: Console, _options: ConsoleOptions, description: Any) -> None:
+    def render_description(self, console: Console, options: ConsoleOptions, description: Any) -> None:  # noqa: ARG002
         """The first page has the first paragraph and the example."""
         said = "\n".join(line.rstrip() for line in _plain(console, description, min(console.width, 100)).splitlines())
         paragraphs = said.strip().split("\n\n")
@@ -40,7 +40,7 @@ class Page:
         for paragraph in paragraphs:
             _print(console, f"{paragraph}\n" if self.everything else paragraph)
 
-    def __call__(self, console: Console, _options: ConsoleOptions, panel: HelpPanel) -> None:
+    def __call__(self, console: Console, options: ConsoleOptions, panel: HelpPanel) -> None:  # noqa: ARG002
         title = str(panel.title)
         entries = [entry for entry in panel.entries if not {"--help", "--version"} & set(entry.names)]
         if title in _FIRST:

@@ -31,7 +31,7 @@ def init(
     """
     import os
 
-    from taciturn.cli.show import as_json, out, table, talk
+    from taciturn.cli.show import as_json, out, step, table, talk
     from taciturn.errors import UsageError
     from taciturn.mechanisms.registry import mechanism as mechanism_named
     from taciturn.project.inspect_files import inspect
@@ -50,7 +50,8 @@ def init(
     mechanism_named(mechanism)
     base = output.absolute().parent
     base.mkdir(parents=True, exist_ok=True)
-    seen = inspect(read(*files, format=format, encoding=encoding), format)
+    with step("looking at the files"):
+        seen = inspect(read(*files, format=format, encoding=encoding), format)
     paths = [
         file if file.startswith("hf:") or is_url(file) else os.path.relpath(Path(file).expanduser().absolute(), base)
         for file in files
@@ -79,13 +80,13 @@ def init(
         "unreadable": [name for name, _ in seen.unreadable],
     }
     for name, why in seen.unreadable:
-        talk.print(f"left as it is, it would stop the screening: {name}: {why}", markup=False)
+        talk.print(f"left as it is, it would stop the screening: {name}: {why}")
     if json:
         as_json({"project": str(output), "seen": facts})
     else:
         rows = [(name.replace("_", " "), _said(value)) for name, value in facts.items() if value not in (None, [])]
         out.print(table("seen and suggested", ("what", "value"), rows))
-        out.print(language_note(seen), soft_wrap=True)
+        out.print(language_note(seen))
     talk.print(f"wrote {output}; read it, then: taciturn run {output}")
 
 

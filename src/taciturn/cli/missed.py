@@ -59,6 +59,4 @@ def write_misses(path: Path, misses: Iterable[Mapping[str, Any]]) -> None:
 
     lines = [orjson.dumps(each) + b"\n" for each in misses]
     write_bytes(path, b"".join(lines), mode=0o600)
-    talk.print(
-        f"{path} holds the text of {len(lines):,} missed secrets (mode 0600): keep it with the corpus", markup=False
-    )
+    talk.print(f"{path} holds the text of {len(lines):,} missed secrets (mode 0600): keep it with the corpus")

@@ -40,7 +40,7 @@ def plan(
 
     Example: `taciturn plan crt screened/ --model gpt2 --epsilon 3 --delta 8e-5 -o run.toml`
     """
-    from taciturn.cli.show import as_json, out, talk
+    from taciturn.cli.show import as_json, out, step, talk
     from taciturn.mechanisms.config import parse
     from taciturn.mechanisms.corpus_history import number_of_runs
     from taciturn.mechanisms.planning import expected_guarantees, if_chosen, make_plan
@@ -64,7 +64,8 @@ def plan(
     runs = None if selection is None else selection_law.parse(selection)
     screened = load(corpus)
     folder = screened.path or Path(corpus)
-    made = make_plan(config, screened)
+    with step("working out noise and steps"):
+        made = make_plan(config, screened)
     warn_of_targets(made, screened)
     promises = expected_guarantees(config, made, screened) if hasattr(mechanism_named(mechanism), "facts") else []
     chosen = None if runs is None else if_chosen(config, made, screened, runs)
@@ -73,7 +74,7 @@ def plan(
         save_config(config, output)
         talk.print(f"wrote {output}; next: taciturn train {output} -o runs/NAME")
     if drawn is not None:
-        talk.print(_to_do(drawn), soft_wrap=True)
+        talk.print(_to_do(drawn))
     if json:
         found: dict[str, Any] = made.to_json()
         if promises:
@@ -87,7 +88,7 @@ def plan(
     for each in promises:
         out.print(each.label())
     for each in chosen or ():
-        out.print(f"best of a random number of such runs ({selection}): {each.label()}", soft_wrap=True)
+        out.print(f"best of a random number of such runs ({selection}): {each.label()}")
 
 
 def _to_do(drawn: int) -> str:

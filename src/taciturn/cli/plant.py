@@ -60,7 +60,7 @@ def plant(
     from taciturn.auditing.canaries.alphabets import alphabet as symbols
     from taciturn.auditing.canaries.planting import Dial, choose, write
     from taciturn.auditing.canaries.templates import Template, read_plantings, write_plantings
-    from taciturn.cli.show import as_json, talk
+    from taciturn.cli.show import as_json, step, talk
     from taciturn.errors import UsageError
     from taciturn.screening.policies import policy as build
     from taciturn.screening.policies.registry import split
@@ -76,19 +76,21 @@ def plant(
     made = Template(template, symbols(alphabet), length)
     seed = system.randbits(62) if seed is None else seed
     pi = build(*split(policy), file=policy_file) if policy or policy_file is not None else None
-    planted = choose(
-        made,
-        canaries,
-        copies,
-        kind,
-        pi=pi,
-        dial=None if miss_rate is None else Dial(miss_rate, miss_seed),
-        unit=unit,
-        seed=seed,
-        without=[secret for each in before if each.template == made for secret in each.secrets],
-    )
+    with step("choosing canaries"):
+        planted = choose(
+            made,
+            canaries,
+            copies,
+            kind,
+            pi=pi,
+            dial=None if miss_rate is None else Dial(miss_rate, miss_seed),
+            unit=unit,
+            seed=seed,
+            without=[secret for each in before if each.template == made for secret in each.secrets],
+        )
     name = "canary" if not before else f"canary{len(before) + 1}"
-    written = write(reading.corpus(paths), planted, output, seed, name)
+    with step("writing the corpus"):
+        written = write(reading.corpus(paths), planted, output, seed, name)
     write_plantings(beside, [*before, *planted])
     kinds = {each.kind: len(each.secrets) for each in planted}
     if json:

@@ -52,10 +52,8 @@ def _list(json: bool) -> None:
     listed = [(f.usage, f.says, f.extra and f"taciturn[{f.extra}]") for f in registry.FAMILIES.values()]
     _table("families: detectors with an argument", ("write", "what it marks", "needs"), listed)
     out.print()
-    out.print(
-        "your own: [[detector]] name, pattern, label, must_find in a TOML file, with --policy-file;", soft_wrap=True
-    )
-    out.print(_plain("or [[detector]] use, labels, threshold to keep some of what a named one finds"))
+    out.print("your own: [[detector]] name, pattern, label, must_find in a TOML file, with --policy-file;")
+    out.print("or [[detector]] use, labels, threshold to keep some of what a named one finds")
 
 
 _SAYS = {
@@ -104,15 +102,4 @@ def _shorter(text: str) -> str:
 def _table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
     from taciturn.cli.show import out, table
 
-    shown = table(title, columns, [[_plain(str(cell)) for cell in row] for row in rows])
-    for column in shown.columns[1:]:
-        column.justify = "left"
-        column.overflow = "fold"
-    shown.columns[0].no_wrap = True
-    out.print(shown)
-
-
-def _plain(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
+    out.print(table(title, columns, rows, left=True))

@@ -58,14 +58,15 @@ def preview(
     """
     from collections import Counter
 
-    from taciturn.cli.show import as_json, out, talk
+    from taciturn.cli.show import as_json, out, step, talk
     from taciturn.errors import UsageError
     from taciturn.screening.measuring.preview import chosen
 
     if not paths:
         raise UsageError("nothing to preview: name files, or a screened folder")
     pi, wide, texts = _source(paths, joined(policy), joined(conservative), policy_file, spared, unit, reading, max_bad)
-    records = chosen(texts, pi, wide, n, show, seed if random else None)
+    with step("running the policies"):
+        records = chosen(texts, pi, wide, n, show, seed if random else None)
     if json:
         as_json(
             {
@@ -133,7 +134,7 @@ def _show(records: Sequence[Shown], console: Console) -> None:
     plain = console.color_system is None
     for record in records:
         head = Text(f" {record.part} ", "black on green" if record.part == "public" else "white on red")
-        console.print(Text.assemble(head, "  ", _visible(record.id, "dim")), soft_wrap=True)
+        console.print(Text.assemble(head, "  ", _visible(record.id, "dim")))
         body = Text("  ")
         for piece in record.pieces:
             style = styles[piece.label] if piece.by == "π" else "underline yellow" if piece.by else ""
@@ -141,9 +142,9 @@ def _show(records: Sequence[Shown], console: Console) -> None:
                 {"π": ("⟦", f"⟧{piece.label}"), "π_c": ("‹", "›")}.get(piece.by, ("", "")) if plain else ("", "")
             )
             body = Text.assemble(body, left, _visible(piece.text, style), right)
-        console.print(body, soft_wrap=True)
+        console.print(body)
         if record.redacted != record.text:
-            console.print(Text.assemble(("  → ", "dim"), _visible(record.redacted, "dim")), soft_wrap=True)
+            console.print(Text.assemble(("  → ", "dim"), _visible(record.redacted, "dim")))
         console.print()
     if not plain:
         legend = [part for label in labels for part in ((f" {label} ", styles[label]), "  ")]

@@ -47,7 +47,7 @@ def recall(
     import json as jsons
 
     from taciturn.cli.measured import policies
-    from taciturn.cli.show import as_json, talk
+    from taciturn.cli.show import as_json, step, talk
     from taciturn.errors import DataError, UsageError
     from taciturn.screening.corpus.screened import load
     from taciturn.screening.labels import read
@@ -60,7 +60,8 @@ def recall(
             raise UsageError(f"--{name} must lie in (0, 1), found {value:g}")
     corpus, lines = load(screened), read(labels)
     pi, wide = policies(corpus, joined(policy), joined(conservative), policy_file, spared)
-    judged = judge_records(lines, corpus, pi, wide)
+    with step("running the policies on what was labelled"):
+        judged = judge_records(lines, corpus, pi, wide)
     if not judged:
         raise DataError(f'{labels.name}: no line has "label_status": "done"; set it on each line that was looked at')
     if not any(secret.label != UNSURE for record in judged for secret in record.secrets):
@@ -136,11 +137,11 @@ def _print(found: dict[str, Any]) -> None:
     out.print(table(f"{sample['labelled']} of {sample['lines']} sampled records labelled, by {sample['design']} sample",
                     columns, rows))  # fmt: skip
     level = f"{100 * found['confidence']:g} %"
-    out.print(f"bounds: {found['method']}; each at {level}, not all rows at once", soft_wrap=True)
+    out.print(f"bounds: {found['method']}; each at {level}, not all rows at once")
     for claim in found["claims"]:
-        out.print(f"• {claim}", soft_wrap=True)
+        out.print(f"• {claim}")
     if (wanted := found["wanted"]) is not None:
-        out.print(_needs(wanted), soft_wrap=True)
+        out.print(_needs(wanted))
     if (levels := found.get("levels")) is not None:
         _print_levels(levels)
     for condition in found["conditions"]:
@@ -181,7 +182,7 @@ def _print_levels(levels: dict[str, Any]) -> None:
         for t in levels["tried"]
     ]
     out.print(table(f"π_c at recall ≥ {levels['target']:g}", ("π_c", "missed", "recall", "at least", "private"), rows))
-    out.print(f"use: -c {levels['use']}", soft_wrap=True)
+    out.print(f"use: -c {levels['use']}")
     if levels["measured"] != levels["use"]:
         out.print(
             f"on these labels {levels['measured']} has that recall, but they do not prove it: that takes "

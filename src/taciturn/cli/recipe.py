@@ -71,7 +71,7 @@ def _run(recipes: list[Recipe], inputs: Inputs, output: Path, json: bool) -> Non
         except (UsageError, DataError) as error:
             failed.append(error)
             if len(recipes) > 1:
-                talk.print(f"{each.name}: not run: {error}", markup=False)
+                talk.print(f"{each.name}: not run: {error}")
             continue
         page = output / f"{each.name}.md"
         done.append(
@@ -86,9 +86,9 @@ def _run(recipes: list[Recipe], inputs: Inputs, output: Path, json: bool) -> Non
             }
         )
         if not json:
-            out.print(f"{each.name}: {page} ({number(built.seconds)} CPU seconds)", soft_wrap=True)
+            out.print(f"{each.name}: {page} ({number(built.seconds)} CPU seconds)")
             for line in built.results.says:
-                out.print(f"  {line}", soft_wrap=True, markup=False)
+                out.print(f"  {line}")
     if json:
         as_json(done)
     if failed:
@@ -98,22 +98,15 @@ def _run(recipes: list[Recipe], inputs: Inputs, output: Path, json: bool) -> Non
 def _say(name: str, line: str) -> None:
     from taciturn.cli.show import talk
 
-    talk.print(f"{name}: {line}", markup=False)
+    talk.print(f"{name}: {line}")
 
 
 def _list(recipes: list[Recipe]) -> None:
-    from rich.table import Table
-
-    from taciturn.cli.show import out
+    from taciturn.cli.show import out, table
 
     rows = [(each.name, f"{each.place}: {each.title}{' *' if each.needs else ''}") for each in recipes]
-    made = Table(title="recipes", title_justify="left", box=None, pad_edge=False, header_style="bold")
-    made.add_column("name")
-    made.add_column("what it runs again")
-    for row in rows:
-        made.add_row(*row)
-    out.print(made)
-    out.print("* without --quick it takes more than a CPU: taciturn recipe show NAME says what", soft_wrap=True)
+    out.print(table("recipes", ("name", "what it runs again"), rows, left=True))
+    out.print("* without --quick it takes more than a CPU: taciturn recipe show NAME says what")
     out.print("run one: taciturn recipe run NAME --quick")
 
 
@@ -122,14 +115,14 @@ def _show(each: Recipe) -> None:
     from taciturn.recipes.page import cell_text
     from taciturn.recipes.recipe import PAPERS
 
-    out.print(f"{each.name}: {each.title} ({each.item} of {PAPERS[each.paper]})", style="bold", soft_wrap=True)
-    out.print(each.asks, soft_wrap=True, markup=False)
-    out.print(f"The paper: {each.paper_setting}", soft_wrap=True, markup=False)
-    out.print(f"Ours: {each.our_setting}", soft_wrap=True, markup=False)
+    out.print(f"{each.name}: {each.title} ({each.item} of {PAPERS[each.paper]})", style="bold")
+    out.print(each.asks)
+    out.print(f"The paper: {each.paper_setting}")
+    out.print(f"Ours: {each.our_setting}")
     for line in each.differs:
-        out.print(f"Differs: {line}", soft_wrap=True, markup=False)
+        out.print(f"Differs: {line}")
     if each.needs:
-        out.print(f"The full setting needs {each.needs}", soft_wrap=True, markup=False)
+        out.print(f"The full setting needs {each.needs}")
     for one in each.published:
         rows = [tuple(cell_text(cell) for cell in row) for row in one.rows]
         out.print(table(f"{one.title} ({one.source})", one.columns, rows))

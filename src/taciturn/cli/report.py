@@ -28,7 +28,7 @@ def report(
     Example: `taciturn report runs/plain runs/crt -o report.html`
     """
     import taciturn.reporting as reports
-    from taciturn.cli.show import as_json, talk
+    from taciturn.cli.show import as_json, step, talk
     from taciturn.errors import UsageError
     from taciturn.reporting import pdf
     from taciturn.reporting.content import as_data, collect
@@ -42,8 +42,9 @@ def report(
     kinds = [measured.read_recall(file) for file in recall]
     if output.suffix.lower() == ".pdf":
         pdf.browser()  # its absence is told before the work
-    content = collect(views, kinds)
-    reports.save(output, content)
+    with step("drawing the report"):
+        content = collect(views, kinds)
+        reports.save(output, content)
     talk.print(f"wrote {output}")
     if json:
         as_json(as_data(content))

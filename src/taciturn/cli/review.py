@@ -147,7 +147,7 @@ def _serve(
 
     def ready(url: str) -> None:
         talk.print(f"{desk.path}: {_progress(desk)}")
-        talk.print(f"review at {url}", markup=False)
+        talk.print(f"review at {url}")
         talk.print("this address is the key to the page: give it to nobody; Ctrl-C ends the review")
 
     bound = None if reached is None else lambda: reached(desk.lines)
@@ -178,9 +178,9 @@ def _end(
             }
         )
     else:
-        out.print(_progress(desk), soft_wrap=True)
+        out.print(_progress(desk))
         if bound is not None:
-            out.print(_bound(bound), soft_wrap=True)
+            out.print(_bound(bound))
     if reviewer:
         talk.print(f"saved in {desk.path}; when everybody is done: taciturn review {screened} --merge")
     elif corrections:
@@ -233,7 +233,7 @@ def _merge(screened: str, names: Names, force: bool, json: bool) -> None:
     else:
         _print(merged.agreements)
         for d in merged.disagreements:
-            out.print(f"{d.why}: {d.id}", soft_wrap=True, markup=False)
+            out.print(f"{d.why}: {d.id}")
     talk.print(
         f"{names.base}: {len(merged.lines):,} records, {merged.once:,} seen by one person, {len(open_):,} to be decided; "
         + (

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Allowed, Json
+from taciturn.cli.options import Allowed, Json, Verbose
 
 
 def run(
@@ -20,6 +20,7 @@ def run(
         bool, Parameter(help="train anew with changed settings: this spends more ε on the same text", negative="")
     ] = False,
     allow: Allowed = (),
+    verbose: Verbose = False,
     json: Json = False,
 ) -> int:
     """Screen, plan, train, certify, audit, report and export; what is done is kept, what was stopped goes on.
@@ -31,7 +32,7 @@ def run(
     """
     import os
 
-    from taciturn.cli.show import as_json, out, screening, talk, training
+    from taciturn.cli.show import as_json, claims, out, screening, talk, training
     from taciturn.errors import Interrupted, UsageError
     from taciturn.project.context import Show
     from taciturn.project.done_steps import opened
@@ -44,7 +45,7 @@ def run(
             "--resume, then give taciturn run again"
         )
     loaded = load(project)
-    show = Show(lambda line: talk.print(line, markup=False), screening, training)
+    show = Show(lambda line: talk.print(line), screening, training)
     with opened(loaded.folder) as state:
         work = Work(loaded, state, show, again, allow)
         try:
@@ -57,13 +58,12 @@ def run(
         as_json(_summary(work, reasons))
     else:
         for step in work.steps:
-            out.print(f"{step.name:<8} {step.state:<5} {step.words}", soft_wrap=True, markup=False)
-        for words in certificate.words if certificate else ():
-            out.print(f"• {words}", soft_wrap=True, markup=False)
+            out.print(f"{step.name:<8} {step.state:<5} {step.words}")
+        claims(certificate.words if certificate else (), verbose)
     for reason in certificate.reasons if certificate else ():
-        talk.print(f"not for release: {reason}", markup=False)
+        talk.print(f"not for release: {reason}")
     for reason in reasons:
-        talk.print(f"not met: {reason}", markup=False)
+        talk.print(f"not met: {reason}")
     return 4 if reasons else 0
 
 

@@ -34,7 +34,7 @@ def sample(
     """
     from collections import Counter
 
-    from taciturn.cli.show import as_json, out, table, talk
+    from taciturn.cli.show import as_json, out, step, table, talk
     from taciturn.errors import UsageError
     from taciturn.screening.corpus.screened import load
     from taciturn.screening.labels import write
@@ -42,7 +42,8 @@ def sample(
 
     if output.exists() and not force:
         raise UsageError(f"{output} exists and may hold labels; name another file, or replace it with --force")
-    lines = draw(load(screened), n, by, part, seed)
+    with step("drawing records"):
+        lines = draw(load(screened), n, by, part, seed)
     write(output, lines)
     drawn = Counter(line.stratum for line in lines)
     strata = {line.stratum: line for line in lines}

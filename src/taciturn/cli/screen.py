@@ -101,7 +101,7 @@ def screen(
     corpus = reading.corpus(paths)
     both = build(*split(policy), file=policy_file), build(*split(conservative), file=policy_file)
     for note in notes(corpus, *both):
-        talk.print(f"note: {note}", markup=False)
+        talk.print(f"note: {note}")
     with screening(PurePath(output).name) as notify:
         done = run(
             corpus,
@@ -125,7 +125,7 @@ def screen(
         )
     counts, manifest = done.counts, done.manifest
     if done.path is not None and is_url(output):
-        talk.print(f"the copy of {output} on this machine, which remembers the runs: {done.path}", markup=False)
+        talk.print(f"the copy of {output} on this machine, which remembers the runs: {done.path}")
     if misses is not None:
         write_misses(misses, misses_of(done, corpus, *both, spared.read()))
     if json:
@@ -143,7 +143,7 @@ def screen(
     for source in manifest.cleaned:
         if source.removed:
             gone = f"kept {source.kept:,} + removed {source.removed:,}"
-            out.print(f"documents of {source.name}: {source.read:,} = {gone}", markup=False)
+            out.print(f"documents of {source.name}: {source.read:,} = {gone}")
     if manifest.gold:
         print_gold("annotated secrets that are missed", manifest.gold)
     for warning in (*manifest.warnings, *manifest.reasons):

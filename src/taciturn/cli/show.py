@@ -4,17 +4,97 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import textwrap
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
+from rich.text import Text
 
-talk = Console(stderr=True, highlight=False, soft_wrap=True)
-out = Console(highlight=False)
+from taciturn.cli.options import rank
+from taciturn.cli.tables import table as table
+
+
+class Lines(Console):
+    """A console that takes no word for markup, and breaks lines between words on a terminal, nowhere else.
+
+    A path longer than a line is not broken: whoever copies it gets it whole. The one place where text becomes output.
+    """
+
+    def __init__(self, **how: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **how)
+
+    def print(self, *objects: Any, **how: Any) -> None:
+        if not all(isinstance(each, str | Text) for each in objects):
+            super().print(*objects, **how)
+            return
+        width = self.width if self.is_terminal else None
+        lines = [between_words(Text(each) if isinstance(each, str) else each, width) for each in objects]
+        super().print(*lines, **{**how, "crop": False, "overflow": "ignore", "no_wrap": True})
+
+
+def between_words(text: Text, width: int | None) -> Text:
+    """A text broken into lines of at most ``width`` cells where words end; a longer word has a line of its own."""
+    if width is None:
+        return text
+    broken: list[Text] = []
+    for line in text.split("\n", allow_blank=True):
+        begin, breaks = 0, list[int]()
+        for word in re.finditer(r"\S+", line.plain):
+            if word.start() > begin and cell_len(line.plain[begin : word.end()]) > width:
+                begin = word.start()
+                breaks.append(begin)
+        pieces = line.divide(breaks)
+        for piece in pieces[:-1]:
+            piece.rstrip()
+        broken += pieces
+    return Text("\n").join(broken)
+
+
+talk = Lines(stderr=True)
+out = Lines()
+
+
+LATE = 2.0
+"""Seconds after which a step says what it is."""
+
+
+@contextmanager
+def step(doing: str) -> Iterator[None]:
+    """Say what goes on, once it has gone on for ``LATE`` seconds; process 0 alone says it."""
+    timer = threading.Timer(LATE, lambda: talk.print(f"{doing} …"))
+    timer.daemon = True
+    if not rank():
+        timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def claims(words: Sequence[str], verbose: bool) -> None:
+    """What a certificate says: three lines of it on a terminal, all of it with ``verbose`` or where nobody looks. A claim
+    that is cut says so, and where its conditions are."""
+    if verbose or not out.is_terminal:
+        for said in words:
+            out.print(f"• {said}")
+        return
+    lines = [f"• {said}" for said in words[:CLAIMS]]
+    for line in lines:
+        out.print(textwrap.shorten(line, out.width, placeholder=" …") if cell_len(line) > out.width else line)
+    if len(words) > CLAIMS or any(cell_len(line) > out.width for line in lines):
+        more = f"{len(words) - CLAIMS} more claims, and what" if len(words) > CLAIMS else "what"
+        talk.print(f"{more} each rests on: --verbose, or certificate.json")
+
+
+CLAIMS = 3
 
 
 def as_json(value: Any) -> None:
@@ -29,16 +109,6 @@ def _strict(value: Any) -> Any:
     if isinstance(value, dict):
         return {str(key): _strict(item) for key, item in value.items()}
     return [_strict(item) for item in value] if isinstance(value, list | tuple) else value
-
-
-def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A plain table; numbers are right-aligned by whoever formats them."""
-    made = Table(title=title, title_justify="left", box=None, pad_edge=False, header_style="bold")
-    for i, name in enumerate(columns):
-        made.add_column(name, justify="left" if i == 0 else "right")
-    for row in rows:
-        made.add_row(*row)
-    return made
 
 
 def number(value: float | None, digits: int = 3) -> str:
@@ -57,15 +127,7 @@ def training(label: str, target: float | None = None) -> Iterator[Callable[[Any]
     if not talk.is_terminal:
         yield _lines(label, target)
         return
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=24),
-        TextColumn("{task.completed}/{task.total}"),
-        TextColumn("{task.fields[note]}"),
-        TimeElapsedColumn(),
-        TextColumn("{task.fields[left]}"),
-    )
-    with Progress(*columns, console=talk) as progress:
+    with display(talk) as progress:
         task = progress.add_task(label, total=None, note="", left="")
         valid = ""
 
@@ -85,6 +147,22 @@ def training(label: str, target: float | None = None) -> Iterator[Callable[[Any]
         yield notify
 
 
+def display(console: Console, done: str = "{task.completed:.0f}/{task.total}") -> Progress:
+    """One line that fits: bar, what is done of the total, and time left keep their width; name and notes share what
+    remains, and are shortened."""
+    name, note = (Column(ratio=ratio, no_wrap=True, overflow="ellipsis") for ratio in (2, 3))
+    whole = [Column(no_wrap=True) for _ in range(2)]
+    return Progress(
+        TextColumn("{task.description}", markup=False, table_column=name),
+        BarColumn(bar_width=12, table_column=Column(width=12)),
+        TextColumn(done, markup=False, table_column=whole[0]),
+        TextColumn("{task.fields[left]}", markup=False, table_column=whole[1]),
+        TextColumn("{task.fields[note]}", markup=False, table_column=note),
+        console=console,
+        expand=True,
+    )
+
+
 @contextmanager
 def screening(label: str) -> Iterator[Callable[[Any], None]]:
     """A display for one screening: bytes of input, records a second, time left; plain lines when not a terminal. The
@@ -92,12 +170,12 @@ def screening(label: str) -> Iterator[Callable[[Any], None]]:
     if not talk.is_terminal:
         yield _screened_lines(label)
         return
-    columns = (TextColumn("{task.description}"), BarColumn(bar_width=24), TextColumn("{task.fields[note]}"))
-    with Progress(*columns, TimeElapsedColumn(), console=talk) as progress:
-        task = progress.add_task(label, total=None, note="")
+    with display(talk, "{task.percentage:>3.0f} %") as progress:
+        task = progress.add_task(label, total=None, note="", left="")
 
         def notify(p: Any) -> None:
-            progress.update(task, total=p.of_bytes, completed=p.bytes, note=", ".join(pace(p)))
+            *said, left = pace(p) if p.bytes > p.resumed else (*pace(p), "")
+            progress.update(task, total=p.of_bytes, completed=p.bytes, note=", ".join(said), left=left)
 
         yield notify
 

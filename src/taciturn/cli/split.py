@@ -27,12 +27,13 @@ def split(
     import secrets
 
     from taciturn.auditing.membership.split import split as split_texts
-    from taciturn.cli.show import as_json, out
+    from taciturn.cli.show import as_json, out, step
     from taciturn.errors import UsageError
     from taciturn.text.atomic import write_bytes
     from taciturn.text.readers import read
 
-    lines = [document.text for document in read(texts, format="lines").documents()]
+    with step("reading the texts"):
+        lines = [document.text for document in read(texts, format="lines").documents()]
     found = split_texts(lines, secrets.randbits(64) if seed is None else seed, reference)
     parts = {"members": found.members, "nonmembers": found.nonmembers}
     if reference:

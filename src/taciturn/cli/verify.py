@@ -34,7 +34,7 @@ def verify(
     """
     from dataclasses import asdict
 
-    from taciturn.cli.show import as_json, out
+    from taciturn.cli.show import as_json, out, step
     from taciturn.errors import UsageError
     from taciturn.mechanisms.registry import examine
     from taciturn.privacy.certificates.verify import mismatches as counted
@@ -43,7 +43,8 @@ def verify(
         certificate /= "certificate.json"
     if not certificate.is_file():
         raise UsageError(f"{certificate}: no such certificate; taciturn certify RUN writes one")
-    found = examine(certificate, patient=patient)
+    with step("computing the certificate again"):
+        found = examine(certificate, patient=patient)
     signature, wrong = _signature(certificate, key)
     compared, mismatches = [*found.compared, signature], [*found.mismatches, *wrong]
     incomplete = found.model_absent and not without_weights
@@ -61,20 +62,20 @@ def verify(
         )
         return 4 if failed else 0
     for mismatch in mismatches:
-        out.print(f"✗ {mismatch}", soft_wrap=True, markup=False)
+        out.print(f"✗ {mismatch}")
     for each in compared:
-        out.print(f"{_MARKS[each.state]} {each}", soft_wrap=True, markup=False)
+        out.print(f"{_MARKS[each.state]} {each}")
     if claim is not None:
-        out.print(f"first claim: {claim}", soft_wrap=True, markup=False)
+        out.print(f"first claim: {claim}")
     if mismatches:
         out.print(f"{counted(len(mismatches))}: do not rely on this certificate")
     elif incomplete:
-        out.print("not verified: the model is not here; --without-weights checks the numbers alone", soft_wrap=True)
+        out.print("not verified: the model is not here; --without-weights checks the numbers alone")
     else:
         rest = (
             "no file of a model was compared" if found.model_absent else "every file of the model is the one certified"
         )
-        out.print(f"verified: every number follows from the ledger and the evidence; {rest}", soft_wrap=True)
+        out.print(f"verified: every number follows from the ledger and the evidence; {rest}")
     return 4 if failed else 0
 
 
