@@ -103,7 +103,9 @@ def test_every_public_name_is_described(site: Path) -> None:
 def test_the_command_page_is_what_help_says(request: pytest.FixtureRequest) -> None:
     """The golden files are what help says: tests/cli/test_cli_help.py."""
     golden = ROOT / "tests" / "golden" / "all"
-    parts = ["# Commands\n\nWhat `taciturn COMMAND --help-all` prints, in the order of use; `--help` is its first page.\n"]
+    parts = [
+        "# Commands\n\nWhat `taciturn COMMAND --help-all` prints, in the order of use; `--help` is its first page.\n"
+    ]
     for name in ("taciturn", *COMMANDS):
         said = (golden / f"{name}.txt").read_text("utf-8").rstrip()
         parts.append(f"## {name if name == 'taciturn' else f'taciturn {name}'}\n\n```text\n{said}\n```\n")

@@ -37,7 +37,7 @@ def _there(made_by: str) -> Callable[[Any, Any], None]:
 RUN_THERE = _there("`taciturn train run.toml -o FOLDER` writes one")
 SCREENED_THERE = _there("`taciturn screen FILES -p POLICY -o FOLDER` writes one")
 Verbose = Annotated[
-    bool, Parameter(name=["--verbose", "-v"], help="every claim in full, not three lines of them", negative="")
+    bool, Parameter(name=["--verbose", "-v"], help="every claim whole, not three lines of each", negative="")
 ]
 Json = Annotated[bool, Parameter(help="result as JSON on standard output", negative="")]
 

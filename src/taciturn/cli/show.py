@@ -80,21 +80,23 @@ def step(doing: str) -> Iterator[None]:
 
 
 def claims(words: Sequence[str], verbose: bool) -> None:
-    """What a certificate says: three lines of it on a terminal, all of it with ``verbose`` or where nobody looks. A claim
-    that is cut says so, and where its conditions are."""
-    if verbose or not out.is_terminal:
-        for said in words:
+    """What a certificate says, every claim: on a terminal in three lines each, whole with ``verbose`` or where nobody looks.
+    A claim that is cut shows it, and a line says where its conditions stand."""
+    cut = False
+    for said in words:
+        lines = between_words(Text(f"• {said}"), out.width).plain.split("\n")
+        if verbose or not out.is_terminal or len(lines) <= CLAIMS:
             out.print(f"• {said}")
-        return
-    lines = [f"• {said}" for said in words[:CLAIMS]]
-    for line in lines:
-        out.print(textwrap.shorten(line, out.width, placeholder=" …") if cell_len(line) > out.width else line)
-    if len(words) > CLAIMS or any(cell_len(line) > out.width for line in lines):
-        more = f"{len(words) - CLAIMS} more claims, and what" if len(words) > CLAIMS else "what"
-        talk.print(f"{more} each rests on: --verbose, or certificate.json")
+            continue
+        cut = True
+        head = "\n".join(lines[: CLAIMS - 1])
+        out.print(f"{head}\n{textwrap.shorten(' '.join(lines[CLAIMS - 1 :]), out.width, placeholder=' …')}")
+    if cut:
+        talk.print("the conditions of each claim: --verbose, or certificate.json")
 
 
 CLAIMS = 3
+"""Lines of a claim on a terminal."""
 
 
 def as_json(value: Any) -> None:
