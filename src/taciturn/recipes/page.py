@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,22 +49,34 @@ def page(built: Built) -> str:
         f"Paper: {PAPERS[recipe.paper]}. taciturn {taciturn.__version__}; {built.seconds:,.0f} CPU seconds."
         + (f" The full setting takes {recipe.needs}: `taciturn recipe run {recipe.name}`." if recipe.needs else ""),
     ]
-    return "\n\n".join(each for each in parts if each) + "\n"
+    return linked("\n\n".join(each for each in parts if each)) + "\n"
+
+
+def linked(text: str) -> str:
+    """Pages of the documentation that a text names, as links.
+
+    >>> linked("see docs/guarantees.md, section 3")
+    'see [guarantees](../guarantees.md), section 3'
+    """
+    return re.sub(r"docs/(\w+)\.md", r"[\1](../\1.md)", text)
 
 
 def pending(recipe: Recipe) -> str:
     """The page of a recipe that was not run yet: both settings and the paper's numbers, and how to run it."""
     run = f"Not run yet: `taciturn recipe run {recipe.name} --quick` does, in minutes on two cores."
-    return (
-        "\n\n".join([*_head(recipe, " --quick", ""), "## What came out", run, f"Paper: {PAPERS[recipe.paper]}."]) + "\n"
-    )
+    parts = [*_head(recipe, " --quick", ""), "## What came out", run, f"Paper: {PAPERS[recipe.paper]}."]
+    return linked("\n\n".join(parts)) + "\n"
+
+
+READ = "[What is guaranteed, and why](../guarantees.md) · [Mechanisms](../mechanisms.md)"
+"""Where the words of a page are explained."""
 
 
 def _head(recipe: Recipe, flag: str, here: str) -> list[str]:
     """Title, question, both settings, what differs, published numbers. here: what this page ran, or nothing."""
     parts = [
         f"# {recipe.place}: {recipe.title}",
-        f"Written by `taciturn recipe run {recipe.name}{flag}`; do not edit. [All recipes]({INDEX})",
+        f"Written by `taciturn recipe run {recipe.name}{flag}`; do not edit. [All recipes]({INDEX}) · {READ}",
         f"**{recipe.asks}**",
         "## Setting",
         f"**The paper.** {recipe.paper_setting}",
