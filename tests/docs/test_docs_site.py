@@ -15,6 +15,7 @@ import pytest
 from blocks import ROOT
 
 import taciturn
+from browsing import launched, patient
 from taciturn.cli.main import COMMANDS
 
 DOCS = ROOT / "docs"
@@ -92,6 +93,64 @@ def test_the_page_of_libraries_names_each_of_them_and_files_that_exist() -> None
 def test_links_of_the_readme_exist() -> None:
     for target in re.findall(r"\]\(([^)#]+)", (ROOT / "README.md").read_text("utf-8")):
         assert "://" in target or (ROOT / target).exists(), target
+
+
+def test_formulas_are_in_the_page_and_need_no_script(site: Path) -> None:
+    page = (site / "guarantees.html").read_text("utf-8")
+    assert page.count("<math ") >= 2
+    assert "$$" not in page
+    for path in site.rglob("*.html"):
+        assert not re.search(
+            r"<(?:script|link)[^>]*(?:src|href)=\"https?://[^\"]*(?:katex|mathjax|cdn)", path.read_text("utf-8")
+        )
+    assert "&#36;0.05" in (site / "how-to" / "ray.html").read_text("utf-8").replace("$", "&#36;")
+    assert "<math " not in (site / "how-to" / "ray.html").read_text("utf-8")
+
+
+def _luminance(colour: str) -> float:
+    """Relative luminance of WCAG 2.2."""
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    r, g, b = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * r + 0.7152 * g + 0.0722 * b
+
+
+@pytest.mark.parametrize(("scheme", "ground"), [("default", "#ffffff"), ("slate", "#16181d")])
+def test_the_menu_can_be_read_on_its_tint(scheme: str, ground: str) -> None:
+    """4.5 : 1, of the accent on a tenth of itself over the page's ground."""
+    css = (DOCS / "stylesheets" / "contrast.css").read_text("utf-8")
+    _, _, block = css.partition(f'[data-md-color-scheme="{scheme}"] {{')
+    found = re.search(r"--md-accent-fg-color: (#\w{6});\s*--md-accent-fg-color--transparent: (#\w{6})1a;", block)
+    assert found
+    accent, tint = found.groups()
+    assert accent == tint
+    mixed = [round(0.1 * int(tint[i : i + 2], 16) + 0.9 * int(ground[i : i + 2], 16)) for i in (1, 3, 5)]
+    light, dark = sorted((_luminance(accent), _luminance("#" + "".join(f"{c:02x}" for c in mixed))), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_weak_contrast(scheme: str, site: Path) -> None:
+    api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
+    program = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if program is None:
+        pytest.skip("chromium is not installed: the pages are not looked at in a browser")
+    with api.sync_playwright() as playwright:
+        page = patient(launched(playwright, program).new_context(color_scheme=scheme).new_page())
+        for name in ("index", "tutorial", "guarantees", "gallery"):
+            page.goto((site / f"{name}.html").as_uri())
+            found = axe.Axe().run(page, options={"runOnly": ["color-contrast"]}).response["violations"]
+            nodes = [node["html"] for each in found for node in each["nodes"]]
+            assert not nodes, f"{name}: {nodes[:3]}"
+
+
+def test_pages_of_recipes_lead_to_what_is_guaranteed_and_to_the_mechanisms() -> None:
+    for path in (DOCS / "papers").glob("*.md"):
+        text = path.read_text("utf-8")
+        if path.name != "recipes.md":
+            assert "](../guarantees.md)" in text, path.name
+            assert "](../mechanisms.md)" in text, path.name
+        assert not re.search(r"(?<![\[/`\w])docs/\w+\.md", text), path.name
 
 
 def test_every_public_name_is_described(site: Path) -> None:
