@@ -17,6 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from taciturn.persample import products
 from taciturn.persample.capture import captured
 from taciturn.persample.clip import _squared_norms, clipped_sum, flat
+from taciturn.persample.isolated import HALF_SUMS, isolated
 from taciturn.persample.linear import AffineUse
 from taciturn.persample.sums import Sums
 from taciturn.persample.tape import Tape
@@ -241,6 +242,16 @@ def test_a_gpu_multiplies_half_precision_factors_as_they_are(T: int, way: str, d
     if way == "gram":
         assert added.names.count("aten.mm.dtype") == (2 if dtype == torch.bfloat16 else 0)
         assert ("aten.mm.default" in added.names) is (dtype != torch.bfloat16)
+
+
+def test_a_pass_that_is_clipped_adds_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    matmul = torch.backends.cuda.matmul
+    monkeypatch.setattr(matmul, "allow_fp16_accumulation", True)
+    before = [getattr(matmul, name) for name in HALF_SUMS]
+    assert True in before
+    with isolated(nn.Linear(1, 1)):
+        assert not any(getattr(matmul, name) for name in HALF_SUMS)
+    assert [getattr(matmul, name) for name in HALF_SUMS] == before
 
 
 def test_a_device_that_is_to_repeat_itself_multiplies_in_float32() -> None:
