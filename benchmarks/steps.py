@@ -1,11 +1,12 @@
-"""A step of ours beside a plain one and Opacus' two ways, by turns in one process, from the same weights (docs/benchmarks.md).
+"""A step of ours beside a plain one and Opacus' two ways, by turns in one process (docs/benchmarks.md).
 
-    python -m benchmarks.steps --rows experiments/rows/steps.jsonl distilgpt2 gpt lstm roberta
+    python -m benchmarks.steps --rows experiments/rows/steps.jsonl
     python -m benchmarks.steps --page experiments/rows/steps.jsonl   # the page's table, from rows
 
-A step is forward, loss, backward, clip, noise, SGD and zero_grad, on one thread. Times are of the processor, which other jobs on the
-machine lengthen less than those of the clock. A round times each way once and begins with another than the one before; Opacus
-(`pip install opacus`), several times as slow, takes part in every fourth. A way that refuses a model says why.
+All begin with the same weights. A step is forward, loss, backward, clip, noise, SGD and zero_grad, on one thread. Times are
+of the processor, which other jobs on the machine lengthen less than those of the clock. A round times each way once and
+begins with another than the one before; Opacus (`pip install opacus`), several times as slow, takes part in every fourth.
+A way that refuses a model says why.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ Step = Callable[[Batch], object]
 SIZES = {"distilgpt2": (8, 64), "gpt": (32, 64), "gpt untied": (32, 64), "lstm": (64, 32), "roberta": (16, 64)}
 """Records and tokens of a batch."""
 OFTEN = 4
-GPT2 = {
+GPT2: dict[str, Any] = {
     "resid_pdrop": 0.0,
     "embd_pdrop": 0.0,
     "attn_pdrop": 0.0,
@@ -38,7 +39,7 @@ GPT2 = {
     "bos_token_id": 0,
     "eos_token_id": 0,
 }
-GPT = {"vocab_size": 8192, "n_layer": 4, "n_embd": 256, "n_head": 8, "n_positions": 256, **GPT2}
+GPT: dict[str, Any] = {"vocab_size": 8192, "n_layer": 4, "n_embd": 256, "n_head": 8, "n_positions": 256, **GPT2}
 MODELS: dict[str, Any] = {
     "distilgpt2": GPT2Config(vocab_size=50257, n_layer=6, n_embd=768, n_head=12, **GPT2),
     "gpt": GPT2Config(**GPT),
@@ -239,7 +240,7 @@ def spread(ratios: list[float]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", choices=[*SIZES, []], default=list(SIZES))
+    parser.add_argument("--models", nargs="+", choices=list(SIZES), default=list(SIZES))
     parser.add_argument("--rounds", type=int, default=24)
     parser.add_argument("--warm", type=int, default=2)
     parser.add_argument("--rows", type=Path, help="append to this file")
