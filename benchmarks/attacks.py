@@ -136,7 +136,7 @@ def membership(model: Any, tokenizer: Any, args: argparse.Namespace) -> None:
     work: dict[str, Callable[[Any, Any, list[str]], Any]] = {"plain": plain, "scores": score_texts}
     for each in work.values():
         each(model, tokenizer, some[:32])
-    ratios = {"processor": [], "clock": []}
+    ratios: dict[str, list[float]] = {"processor": [], "clock": []}
     for pair in range(args.pairs):
         wall, used = {}, {}
         for kind in list(work)[:: 1 if pair % 2 else -1]:

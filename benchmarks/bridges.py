@@ -1,6 +1,6 @@
 """Half a secret: gold spans that no finite ε covers, without skeletons and with each `--bridge`, and what skeletons show.
 
-    python benchmarks/bridges.py FOLDER [--sets multiwoz,wikigold]
+    python -m benchmarks.bridges FOLDER [--sets multiwoz,wikigold]
 
 FOLDER and the sets are those of benchmarks/detectors.py. π is `pii`, π_c `conservative`. "Read" is the share of words that
 steps without noise read: of public records, and of skeletons.
@@ -12,8 +12,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from detectors import SETS, Set, records
-
+from benchmarks.detectors import SETS, Set, records
 from taciturn.screening.bridges import BRIDGES
 from taciturn.screening.policies import policy
 from taciturn.screening.rows import Local, Row
@@ -44,7 +43,7 @@ def lines(folder: Path, wanted: Sequence[str]) -> Iterator[str]:
     for chosen in SETS:
         if chosen.name in wanted:
             sample = records(folder, chosen)
-            rows = {"none": Local.of(pi, wide, skeletons=False).rows(sample)}
+            rows: dict[str, Sequence[Row]] = {"none": Local.of(pi, wide, skeletons=False).rows(sample)}
             rows |= {bridge: Local.of(pi, wide, bridge=bridge).rows(sample) for bridge in BRIDGES}
             yield line(chosen, rows)
 

@@ -16,6 +16,7 @@ import random
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from faker import Faker
 
@@ -209,8 +210,8 @@ def row(language: Language, half: str, level: str) -> str:
     )
 
 
-def _found(policy: Policy, records: Sequence[object]) -> list[object]:
-    return policy.find([record.text for record in records])  # type: ignore[attr-defined]
+def _found(policy: Policy, records: Sequence[Any]) -> list[Any]:
+    return list(policy.find([record.text for record in records]))
 
 
 def main(argv: Sequence[str] | None = None) -> None:

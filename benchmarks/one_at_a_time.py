@@ -84,8 +84,11 @@ def language_model(name: str) -> tuple[nn.Module, Callable[[], Tensor]]:
     if name not in MODELS:
         import peft
 
-        every = {"task_type": "CAUSAL_LM", "target_modules": "all-linear"}
-        some = {"target_modules": ["k_proj", "v_proj", "down_proj"], "feedforward_modules": ["down_proj"]}
+        every: dict[str, Any] = {"task_type": "CAUSAL_LM", "target_modules": "all-linear"}
+        some: dict[str, Any] = {
+            "target_modules": ["k_proj", "v_proj", "down_proj"],
+            "feedforward_modules": ["down_proj"],
+        }
         config = (
             peft.IA3Config(task_type="CAUSAL_LM", **some)
             if name == "ia3"
@@ -102,7 +105,8 @@ def layer(module: nn.Module, across: bool) -> tuple[nn.Module, Callable[[], Tens
 
     def losses() -> Tensor:
         y = module(x)
-        return (y if across else y[0]).square().flatten(1).sum(1)
+        found: Tensor = (y if across else y[0]).square().flatten(1).sum(1)
+        return found
 
     return module, losses
 

@@ -35,35 +35,42 @@ def record_losses(model: Any, batch: dict[str, torch.Tensor]) -> torch.Tensor:
     ids = batch["input_ids"]
     weights = torch.full(ids.shape, 1 / (ids.shape[1] - 1), device=ids.device)
     weights[:, -1] = 0
-    return CrossEntropy.apply(logits, torch.roll(ids, -1, 1), weights)
+    found: torch.Tensor = CrossEntropy.apply(logits, torch.roll(ids, -1, 1), weights)
+    return found
 
 
-def make(model: Any, _: Callable[..., torch.Tensor], args: Any) -> Callable[[dict[str, torch.Tensor]], float]:
+class Step:
     """step(batch) -> loss; ``step.grads()`` gives the released gradients of the last step."""
-    names = trainable_names(model)
-    optimiser = (torch.optim.SGD if args.optim == "sgd" else torch.optim.AdamW)(list(names), lr=LR)
-    secret = SecretSource()
-    at = 0
 
-    def step(batch: dict[str, torch.Tensor]) -> float:
-        nonlocal at
+    def __init__(self, model: Any, args: Any) -> None:
+        self._model, self._args, self._names = model, args, trainable_names(model)
+        self._optimiser = (torch.optim.SGD if args.optim == "sgd" else torch.optim.AdamW)(list(self._names), lr=LR)
+        self._secret, self._at = SecretSource(), 0
+        self._grads: list[torch.Tensor] = []
+
+    def __call__(self, batch: dict[str, torch.Tensor]) -> float:
         rows = len(batch["input_ids"])
         sums = Sums()
-        with captured(model, rows) as tape:
-            losses = record_losses(model, batch)
-            clipped_sum(model, tape, losses, CLIP, sums)
-        secret.add_gaussian(at, [sums[name] for name in sums], args.sigma * CLIP / rows, 1 / rows)
-        at += 1
-        for p, name in names.items():
+        with captured(self._model, rows) as tape:
+            losses = record_losses(self._model, batch)
+            clipped_sum(self._model, tape, losses, CLIP, sums)
+        released = [sums[name] for name in sums]
+        self._secret.add_gaussian(self._at, released, self._args.sigma * CLIP / rows, 1 / rows)
+        self._at += 1
+        for p, name in self._names.items():
             p.grad = sums[name]
-        optimiser.step()
-        if args.check:
-            step.g = [g.clone() for g in (sums[name] for name in sums)]
-        optimiser.zero_grad(set_to_none=True)
+        self._optimiser.step()
+        if self._args.check:
+            self._grads = [g.clone() for g in released]
+        self._optimiser.zero_grad(set_to_none=True)
         return float(losses.detach().mean())
 
-    step.grads = lambda: step.g
-    return step
+    def grads(self) -> list[torch.Tensor]:
+        return self._grads
+
+
+def make(model: Any, _: Callable[..., Any], args: Any) -> Step:
+    return Step(model, args)
 
 
 def main(benchmark: str) -> None:
@@ -78,7 +85,7 @@ def main(benchmark: str) -> None:
                 torch.nn.init.normal_(parameter, std=0.05)
         step = make(model.train(), record_losses, SimpleNamespace(optim="sgd", sigma=0.0, check=True))
         step(peers.make_batch(name, vocabulary, 1, length, "cpu"))
-        norm = sum(float(g.double().square().sum()) for g in step.grads()) ** 0.5
+        norm = float(sum(g.double().square().sum() for g in step.grads())) ** 0.5
         print(f"{name:20s} {norm:.9f} {'' if norm <= CLIP else 'above C'}")
 
 

@@ -68,7 +68,7 @@ def packed(
 
 
 FORMATS: dict[str, Callable[[Path, list[str]], None]] = {
-    "lines": lambda path, rows: path.write_text("\n".join(rows)),  # type: ignore[dict-item,return-value]
+    "lines": lambda path, rows: path.write_text("\n".join(rows)),  # type: ignore[dict-item]
     "jsonl": jsonl,
     "jsonl.gz": packed(jsonl, gzip.compress),
     "jsonl.zst": packed(jsonl, zstandard.compress),

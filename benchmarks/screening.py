@@ -86,7 +86,7 @@ def _presidio(nlp: Any, *, ner: bool) -> Callable[[str], object]:
     from presidio_analyzer.nlp_engine import SpacyNlpEngine
 
     logging.disable(logging.WARNING)
-    tldextract.extract = tldextract.TLDExtract(suffix_list_urls=())  # the list that it comes with; no download
+    tldextract.extract = tldextract.TLDExtract(suffix_list_urls=())  # type: ignore[assignment]  # the list that it comes with; no download
     engine = SpacyNlpEngine()
     engine.nlp = {"en": nlp}
     registry = RecognizerRegistry()

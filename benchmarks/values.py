@@ -84,7 +84,8 @@ def some_values(path: Path, count: int) -> list[str]:
 def corpus(planted: list[str], megabytes: float, draw: random.Random) -> list[str]:
     frequencies = wordfreq.get_frequency_dict("en", wordlist="small")
     words, weights = list(frequencies), list(frequencies.values())
-    texts, size = [], 0
+    texts: list[str] = []
+    size = 0
     while size < megabytes * 1e6:
         text = " ".join(draw.choices(words, weights, k=draw.randint(4, 30))).capitalize() + "."
         if len(texts) % 50 == 0:

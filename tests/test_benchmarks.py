@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 ROOT = Path(__file__).parents[1]
 
@@ -19,3 +23,12 @@ def test_another_package_of_this_name_does_not_come_first(tmp_path: Path) -> Non
     said = subprocess.run(command, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True)
     assert said.returncode == 0, said.stderr
     assert "--entries" in said.stdout
+
+
+def test_the_table_beside_opacus_says_what_its_rows_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    steps = import_module("benchmarks.steps")
+    rows = [json.loads(line) for line in (ROOT / "experiments" / "rows" / "steps.jsonl").read_text().splitlines()]
+    page = (ROOT / "docs" / "benchmarks.md").read_text()
+    assert {row["model"] for row in rows if "processor" in row} == set(steps.SIZES)
+    assert steps.table(rows) in page

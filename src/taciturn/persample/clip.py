@@ -16,7 +16,7 @@ from taciturn.persample.capture import trainable_names
 from taciturn.persample.linear import AffineUse
 from taciturn.persample.lstm import LSTMUse
 from taciturn.persample.sums import Sums
-from taciturn.persample.tape import CANCELLED, Tape, Use, keys_of, layer_of
+from taciturn.persample.tape import CANCELLED, Tape, Use, keys_of, layer_of, widened
 from taciturn.persample.tied import cross_terms
 
 SAFETY = 1 + 2e-6
@@ -139,6 +139,8 @@ def _squared_norms(tape: Tape) -> Tensor:
                 found[key][u] = _exactly(by_key[key], u)
     zero = torch.zeros(tape.units, device=next(iter(found.values())).device)
     layers = dict.fromkeys(tape.layers, zero)
+    for key, (_, terms) in tape.squared.items():
+        found[key] = widened(found[key], terms, tape.slack.get(key, 0.0))
     for key, squared in found.items():
         layers[layer_of(key)] = layers[layer_of(key)] + squared
     return torch.stack(list(layers.values())).clamp_min_(0)

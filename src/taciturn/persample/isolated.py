@@ -57,13 +57,27 @@ def without_dropout(model: nn.Module) -> Iterator[None]:
 @contextmanager
 def float32_products() -> Iterator[None]:
     """Products of float32 matrices without TF32 or bfloat16 inside: norms would be off by 1e-3, and the clipped sum by more
-    than its bound. What autocast does is not touched: its factors are rounded before norm and sum alike read them."""
-    found = product_precisions()
+    than its bound. Nor are sums of half-precision products kept in half precision (products.py bounds float32 ones). What
+    autocast does is not touched: its factors are rounded before norm and sum alike read them."""
+    found, matmul = product_precisions(), torch.backends.cuda.matmul
+    allowed = [name for name in HALF_SUMS if getattr(matmul, name, False)]
     set_product_precisions("highest" if isinstance(found, str) else dict.fromkeys(found, "ieee"))
+    for name in allowed:
+        setattr(matmul, name, False)
     try:
         yield
     finally:
         set_product_precisions(found)
+        for name in allowed:
+            setattr(matmul, name, True)
+
+
+HALF_SUMS = (
+    "allow_bf16_reduced_precision_reduction",
+    "allow_fp16_reduced_precision_reduction",
+    "allow_fp16_accumulation",
+)
+"""What lets a GPU add products in less than float32; torch has had the last since 2.7."""
 
 
 def product_precisions() -> dict[str, str] | str:

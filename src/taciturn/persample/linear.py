@@ -9,15 +9,17 @@ cost T²(d+p) against T·d·p for G_u, and x_u, g_u hold T(d+p) numbers against 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import sqrt
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from taciturn.persample import products
 from taciturn.persample.sums import Sums
 from taciturn.persample.tape import Tape
 
-TILE = 128
+TILE, ON_A_GPU = 128, 256
 """Gram matrices are symmetric: in tiles of this many positions only the upper triangle is computed."""
 
 
@@ -52,9 +54,18 @@ class AffineUse:
         if U > 1 and T * (d + p) <= d * p:
             return gram_product(self.x, self.g)
         left, right = (self.x, self.g) if self.transposed else (self.g, self.x)
-        self.kept = torch.bmm(left.float().transpose(1, 2), right.float())
+        self.kept = products.batched(left.transpose(1, 2), right)
         self.x = self.g = None
         return exactly(self.kept.flatten(1).square().sum(1))
+
+    @property
+    def slack(self) -> float:
+        """By what share of √(Σ squared norms of its terms) the part that is added may be longer than c·G_u: Σ_t ‖x_t‖‖g_t‖
+        is at most √T times that (Cauchy and Schwarz)."""
+        if self.x is None or self.g is None or not (products.splits(self.x) and products.splits(self.g)):
+            return 0.0
+        T = self.x.shape[1]
+        return products.lost_in_sum(T) * sqrt(T)
 
     def gradients(self, u: int) -> dict[str, Tensor]:
         if self.kept is not None:
@@ -84,10 +95,10 @@ class AffineUse:
             return
         left, right = self.sides()
         if left.shape[2] <= right.shape[2]:  # scale the narrower side
-            left = left * c_U[:, None, None]
+            left = left * c_U.view(-1, 1, 1)
         else:
-            right = right * c_U[:, None, None]
-        into.add_product(self.key, left.float().flatten(0, 1).t(), right.float().flatten(0, 1))
+            right = right * c_U.view(-1, 1, 1)
+        into.add_product(self.key, left.flatten(0, 1).t(), right.flatten(0, 1))
 
 
 @dataclass(slots=True)
@@ -150,9 +161,8 @@ def autocast_dtype(x: Tensor) -> torch.dtype:
 
 def sum_positions(x_UTd: Tensor) -> Tensor:
     """Σ_t x_utd in float32, as a batched product: summing the middle axis directly is slow on CPU."""
-    x = x_UTd.float()
-    ones = x.new_ones(1, 1, 1).expand(x.shape[0], 1, x.shape[1])
-    return torch.bmm(ones, x).squeeze(1)
+    ones = x_UTd.new_ones(1, 1, 1).expand(x_UTd.shape[0], 1, x_UTd.shape[1])
+    return products.batched(ones, x_UTd).squeeze(1)
 
 
 def exactly(norms_U: Tensor) -> tuple[Tensor, Tensor]:
@@ -163,21 +173,20 @@ def exactly(norms_U: Tensor) -> tuple[Tensor, Tensor]:
 def gram_product(x_UTd: Tensor | None, g_UTp: Tensor, same_UT: Tensor | None = None) -> tuple[Tensor, Tensor]:
     """(⟨x_u x_uᵀ, g_u g_uᵀ⟩, its diagonal Σ_t ‖x_t‖²‖g_t‖²), both [U]; without x its products are one, and with ``same_UT``
     (ids) only positions of equal ids meet. Where the first is far below the second, positions cancelled, and its rounding
-    error is of the second's size."""
-    T = g_UTp.shape[1]
+    error is of the second's size. Where factors go to tensor cores it is the largest that it can be (products.py)."""
     total = g_UTp.new_zeros(g_UTp.shape[0], dtype=torch.float32)
     diagonal = torch.zeros_like(total)
-    for i in range(0, T, TILE):
-        for j in range(i, T, TILE):
-            a, b = slice(i, i + TILE), slice(j, j + TILE)
-            gg = torch.bmm(g_UTp[:, a].float(), g_UTp[:, b].float().transpose(1, 2))
-            if x_UTd is None:
-                xx = torch.ones_like(gg)
-            else:
-                xx = torch.bmm(x_UTd[:, a].float(), x_UTd[:, b].float().transpose(1, 2))
-            if same_UT is not None:
-                xx *= same_UT[:, a, None] == same_UT[:, None, b]
-            total += torch.linalg.vecdot(gg.flatten(1), xx.flatten(1)) * (1 if i == j else 2)
+    tile = ON_A_GPU if g_UTp.device.type == "cuda" else TILE
+    g, x, ids = (() if z is None else z.split(tile, 1) for z in (g_UTp, x_UTd, same_UT))
+    for i in range(len(g)):
+        for j in range(i, len(g)):
+            gg = products.bounded(g[i], g[j])
+            xx = products.bounded(x[i], x[j]) if x else (torch.ones_like(gg[0]), None)
+            if ids:
+                same = ids[i].unsqueeze(2) == ids[j].unsqueeze(1)
+                xx = xx[0].mul_(same), None if xx[1] is None else xx[1].mul_(same)
+            found = torch.linalg.vecdot(gg[0].flatten(1), xx[0].flatten(1)) + products.excess(gg, xx)
+            total += found * (1 if i == j else 2)
             if i == j:
-                diagonal += torch.linalg.vecdot(gg.diagonal(dim1=1, dim2=2), xx.diagonal(dim1=1, dim2=2))
+                diagonal += torch.linalg.vecdot(gg[0].diagonal(dim1=1, dim2=2), xx[0].diagonal(dim1=1, dim2=2))
     return total, diagonal

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from taciturn.persample import products
+
 
 class Sums:
     """Sums by parameter name, float32; empty at first."""
@@ -32,10 +34,7 @@ class Sums:
 
     def add_product(self, key: str, left: Tensor, right: Tensor) -> None:
         """Add left @ right."""
-        if key in self._sums:
-            self._sums[key].addmm_(left, right)
-        else:
-            self._sums[key] = left @ right
+        self._sums[key] = products.added(self._sums.get(key), left, right)
 
     def add_rows(self, key: str, rows: int, ids: Tensor, values: Tensor) -> None:
         """Add values [n, d] to the rows ``ids`` [n] of a table [rows, d]."""

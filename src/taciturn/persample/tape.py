@@ -56,6 +56,7 @@ class Tape:
     layers: tuple[str, ...]
     uses: list[Use] = field(default_factory=list)
     squared: dict[str, tuple[Tensor, Tensor]] = field(default_factory=dict)
+    slack: dict[str, float] = field(default_factory=dict)
     kept: frozenset[str] | None = None
     summed: Callable[[Use], None] | None = None
     seen: set[str] = field(default_factory=set)
@@ -78,6 +79,7 @@ class Tape:
             self.squared[use.key] = norms, norms
             return
         norms, terms = use.squared_norms()
+        self.slack[use.key] = self.slack.get(use.key, 0.0) + getattr(use, "slack", 0.0)
         if use.key in self.squared:
             norms, terms = norms + self.squared[use.key][0], terms + self.squared[use.key][1]
         self.squared[use.key] = norms, terms
@@ -94,6 +96,13 @@ class Tape:
                 "input or mixes records, so their gradients cannot be told apart; freeze it or choose another model"
             )
         return x.reshape(self.units, -1, x.shape[-1])
+
+
+def widened(squared_U: Tensor, terms_U: Tensor, slack: float) -> Tensor:
+    """(‖G‖ + slack·√terms)²: the squared norms of sums that may be that much longer."""
+    if slack == 0:
+        return squared_U
+    return (squared_U.clamp_min(0).sqrt() + slack * terms_U.sqrt()).square()
 
 
 def keys_of(use: Use) -> tuple[str, ...]:

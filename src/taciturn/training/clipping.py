@@ -53,8 +53,9 @@ def clipped(
                     model, len(batch), len(batch), partial(_mean_losses, work, model, batch), C, sums, rule, scale
                 )
                 if part is not None:
-                    below += int((norms <= C).sum())
-                    again.append(part[(~norms.isfinite()).cpu().numpy()])
+                    found = norms.cpu().numpy()  # waits for the device once
+                    below += int((found <= C).sum())
+                    again.append(part[~np.isfinite(found)])
             rows = np.concatenate(again)
             if not len(rows) and world.mesh is None:
                 break
