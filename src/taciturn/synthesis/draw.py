@@ -67,7 +67,7 @@ class Writer:
         rows = np.arange(len(turns))
         mask = int(self.tokenizer.convert_tokens_to_ids(MASK))
         seed = (self.settings.seed, number)
-        done = filled(self.model, tokens, rows, mask, seed, never=self.tokenizer.all_special_ids)
+        done = filled(self.model, tokens, rows, mask, seed, never=special_ids(self.tokenizer))
         texts = [self._text(done[row].tolist()[1:])[0] for row in range(len(turns))]
         notify(len(turns))
         return [Drawn(text) for text in texts]
@@ -102,7 +102,7 @@ class Writer:
         """(text, whether it ended of itself) of one draw after each opening."""
         start = torch.tensor(ids, device=self.model.device)
         end, decoding = end_id(self.tokenizer), self.settings.decoding()
-        never = sorted({int(i) for i in self.tokenizer.all_special_ids} - {end}) or None
+        never = sorted(set(special_ids(self.tokenizer)) - {end}) or None
         devices = [self.model.device] if self.model.device.type == "cuda" else []
         with torch.random.fork_rng(devices=devices), torch.inference_mode():
             torch.manual_seed(seed)
@@ -118,3 +118,9 @@ class Writer:
         ended = end in ids
         kept = list(ids[: list(ids).index(end)]) if ended else list(ids)
         return self.tokenizer.decode(kept, clean_up_tokenization_spaces=False), ended
+
+
+def special_ids(tokenizer: Any) -> list[int]:
+    """Ids that stand for no text: `<MASK>`, starts, ends, roles."""
+    added = (i for i, token in tokenizer.added_tokens_decoder.items() if token.special)
+    return sorted({*map(int, added), *map(int, tokenizer.all_special_ids)})
