@@ -7,6 +7,7 @@ import os
 import shutil
 import signal
 from collections import Counter
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -211,6 +212,8 @@ def test_what_is_given_is_a_condition_and_the_corpus_itself_is_refused(
     assert all(
         "the prompts that the texts begin with were not made from the private text" in w for w in told.claims["words"]
     )
+    model = rooms.Settings(policy="spacy:low-entity") if find_spec("spacy") else rooms.Settings()
+    assert all("'spacy' was not fitted on the private text" in each for each in model.conditions)
     own = ["synthesize", str(run.folder), "-n", "5", "-o", str(tmp_path / "own")]
     assert command([*own, "--prompts", str(run.folder.parent / "mail.jsonl")]) == 2
     said = capsys.readouterr().err

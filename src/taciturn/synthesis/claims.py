@@ -2,7 +2,8 @@
 
 Whatever is a function of the model and of coins and choices that do not depend on the private text is no more than whoever
 has the model could make (post-processing: Dwork and Roth 2014, Prop. 2.1; for trade-off functions Dong, Roth, Su 2022,
-Lemma 2.9). So every statement stands as it is, unless the user gives text that could be private: docs/guarantees.md, §3.8.
+Lemma 2.9). So every statement stands as it is, unless the user gives what could be made from private text:
+docs/guarantees.md, §3.8.
 """
 
 from __future__ import annotations
@@ -43,8 +44,8 @@ class Claims:
         }
 
 
-def claims_of(folder: Path, given: str, allow: Sequence[Allow]) -> Claims:
-    """What holds for text of the model in ``folder``, a run or an export. given: see ``Settings.given``.
+def claims_of(folder: Path, conditions: Sequence[str], allow: Sequence[Allow]) -> Claims:
+    """What holds for text of the model in ``folder``, a run or an export. conditions: of what the user gives.
 
     Raises GuaranteeError where there is no certificate or one that is not for release, unless ``allow`` names it, and where
     the certificate is not this model's, whatever ``allow`` says.
@@ -69,21 +70,21 @@ def claims_of(folder: Path, given: str, allow: Sequence[Allow]) -> Claims:
             f"{folder} is not for release on its certificate, and neither is text that its model writes: "
             f"{'; '.join(certificate.reasons)[:800]}. To write it all the same, for yourself: --allow not-for-release"
         )
-    return Claims(carried(certificate.statements(), given), tuple(certificate.reasons), True)
+    return Claims(carried(certificate.statements(), conditions), tuple(certificate.reasons), True)
 
 
-def carried(statements: Sequence[Guarantee], given: str) -> tuple[Guarantee, ...]:
-    """The statements about a model, about text that it wrote after what the user gave."""
-    if not given:
+def carried(statements: Sequence[Guarantee], conditions: Sequence[str]) -> tuple[Guarantee, ...]:
+    """The statements about a model, about text that it wrote from what the user gave."""
+    if not conditions:
         return tuple(statements)
-    condition = Assumption(f"the {given} that the texts begin with were not made from the private text", enforced=False)
+    open_ones = tuple(Assumption(each, enforced=False) for each in conditions)
     return tuple(
         each
         if each.status in EMPTY
         else replace(
             each,
             status="conditional" if each.status == "proved" else each.status,
-            assumptions=(*each.assumptions, condition),
+            assumptions=each.assumptions + open_ones,
         )
         for each in statements
     )

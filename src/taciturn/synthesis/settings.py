@@ -22,6 +22,8 @@ Format = Literal["jsonl", "parquet"]
 LABEL = "{label}"
 OF_FILES = ("values", "wordlist", "corrections")
 """Families of policies that are made from a file, which may be private text."""
+OF_MODELS = ("spacy", "presidio", "tokens", "tokens-wide", "gliner")
+"""Families that find by a model, which somebody fitted on something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +90,7 @@ class Settings:
         """The policy, None for none."""
         from taciturn.screening.policies import policy
 
-        names = split(self.policy.split(" + "))
+        names = self._policies()
         for name in names:
             if name.partition(":")[0] in OF_FILES:
                 raise UsageError(
@@ -98,9 +100,16 @@ class Settings:
         return policy(*names) if names else None
 
     @property
-    def given(self) -> str:
-        """What the user gives that may come from private text, in words; "" for nothing."""
-        return "labels" if self.labels else "prompts" if self.prompts else "skeletons" if self.skeletons else ""
+    def conditions(self) -> tuple[str, ...]:
+        """What must be true of what the user gives, and nobody but the user can know."""
+        given = "labels" if self.labels else "prompts" if self.prompts else "skeletons" if self.skeletons else ""
+        told = [f"the {given} that the texts begin with were not made from the private text"] if given else []
+        of_models = {name.partition(":")[0].partition("@")[0] for name in self._policies()} & set(OF_MODELS)
+        told += [f"the model of the filter {name!r} was not fitted on the private text" for name in sorted(of_models)]
+        return tuple(told)
+
+    def _policies(self) -> list[str]:
+        return split(self.policy.split(" + "))
 
     def openings(self) -> tuple[str, ...]:
         """What texts begin with, in turn."""

@@ -70,7 +70,7 @@ def synthesize(
         key = digest({"model": digests(where), "settings": settings.to_json(), "taciturn": version("taciturn")})
         if (out / MANIFEST).is_file():
             return _again(out, key, number)
-        claims = claims_of(run, settings.given, allow)
+        claims = claims_of(run, settings.conditions, allow)
         folder = stack.enter_context(making(out, key, settings.format))
         writer = _writer(where, settings)
         kept = 0
