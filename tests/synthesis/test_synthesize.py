@@ -144,7 +144,7 @@ def test_a_killed_process_leaves_nothing_half_written(run: TrainedRun, tmp_path:
         "tt.synthesize({run!r}, 40, {out!r}, max_tokens=5)\n"
     )
     out = tmp_path / "made"
-    for left in (2, 3, 5, 2, 4, 0):
+    for left in (2, 3, 4, 0):
         process = fork(
             code.format(left=left, run=str(run.folder), out=str(out)), {**os.environ, "OMP_NUM_THREADS": "1"}
         )
@@ -180,12 +180,10 @@ def test_texts_begin_as_asked_and_none_is_marked(run: TrainedRun, tmp_path: Path
     counts = Manifest.read(told).counts
     assert starts.keys() == {"hello the", "thank you"}
     assert abs(starts["hello the"] - starts["thank you"]) <= counts.drawn - counts.kept + 1  # drawn in turn
-    plain = run.synthesize(60, tmp_path / "plain", **SHORT).folder
-    digits = sum(any(c.isdigit() for c in row["text"]) for row in texts(plain))
-    assert digits  # so that the filter has something to do
-    kept = run.synthesize(60, tmp_path / "kept", policy="conservative:paranoid", **SHORT)
-    assert not any(c.isdigit() for row in texts(kept.folder) for c in row["text"])
-    assert kept.manifest.counts.marked
+    prompts = ["call (555) 010-7788 now", "thank you"]
+    kept = run.synthesize(60, tmp_path / "kept", prompts=prompts, policy="phone", **SHORT)
+    assert {row["text"][:9] for row in texts(kept.folder)} == {"thank you"}
+    assert kept.manifest.counts.marked >= 60
     assert kept.manifest.counts.drawn == sum(
         getattr(kept.manifest.counts, name) for name in ("kept", "empty", "copies", "marked")
     )
