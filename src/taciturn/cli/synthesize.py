@@ -31,7 +31,8 @@ class Quality:
         Parameter(help="original text the model never saw, to compare with; may be repeated", negative=""),
     ] = ()
     training: Annotated[
-        tuple[str, ...], Parameter(help="text the model was trained on: what was copied from it", negative="")
+        tuple[str, ...],
+        Parameter(help="text the model was trained on, files or a folder: what was copied from it", negative=""),
     ] = ()
     judge: Annotated[Path | None, Parameter(help="folder of a public model, for perplexity and features")] = None
 
