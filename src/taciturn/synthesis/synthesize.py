@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
 
 from taciturn.errors import DataError, Interrupted, MismatchError, UsageError
 from taciturn.mechanisms.lock import reading
@@ -114,7 +113,7 @@ def _writer(where: Path, settings: Settings) -> Writer:
     return Writer.of(model, tokenizer, settings)
 
 
-def _pieces(folder: Making, writer: Writer, number: int, notify: Notify) -> Any:
+def _pieces(folder: Making, writer: Writer, number: int, notify: Notify) -> Iterator[Piece]:
     """Pieces until ``number`` texts are kept: those that are there already, then new ones."""
     seen: set[bytes] = set()
     chosen, counts, at = writer.settings.filter(), Counts(), 0
