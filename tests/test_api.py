@@ -16,7 +16,7 @@ from taciturn.errors import GuaranteeError, UsageError
 
 NAMES = [
     *("PrivateSteps", "audit", "load_screened", "plan", "policy", "read", "report", "screen"),
-    *("simulate", "train", "verify"),
+    *("simulate", "synthesize", "train", "verify"),
 ]
 
 

@@ -23,6 +23,7 @@ _WHERE = {
     "audit": "taciturn.api",
     "report": "taciturn.api",
     "verify": "taciturn.mechanisms.registry",
+    "synthesize": "taciturn.api",
     "simulate": "taciturn.data.customersim",
 }
 __all__ = [
@@ -36,12 +37,13 @@ __all__ = [
     "report",
     "screen",
     "simulate",
+    "synthesize",
     "train",
     "verify",
 ]
 
 if TYPE_CHECKING:
-    from taciturn.api import audit, plan, report, train
+    from taciturn.api import audit, plan, report, synthesize, train
     from taciturn.data.customersim import simulate
     from taciturn.mechanisms.own_steps import PrivateSteps
     from taciturn.mechanisms.registry import verify

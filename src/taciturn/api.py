@@ -21,7 +21,10 @@ from taciturn.mechanisms.targets import warn_of_targets
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.screening.corpus.screened import ScreenedCorpus
+from taciturn.synthesis.claims import Allow
+from taciturn.synthesis.corpus import Manifest
 from taciturn.text.document import Record
+from taciturn.text.readers import Corpus, corpus
 from taciturn.training.plan import Plan
 
 PathLike = str | os.PathLike[str]
@@ -87,10 +90,46 @@ class TrainedRun:
 
         return generate(*self.model(), prompt, **how)
 
+    def synthesize(self, n: int, out: PathLike, **options: Any) -> SyntheticCorpus:
+        """Write a corpus that the model makes up; see :func:`synthesize`."""
+        return synthesize(self, n, out, **options)
+
     def metrics(self) -> list[dict[str, Any]]:
         """What metrics.jsonl has of each step that may be shown, oldest first: rows for a frame."""
         path = existing(self.folder / "metrics.jsonl", "metrics; is this the folder of a run?")
         return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+@dataclass(frozen=True, slots=True)
+class SyntheticCorpus:
+    """A folder that :func:`synthesize` wrote. manifest: what it says of itself, statements included."""
+
+    folder: Path
+    manifest: Manifest
+
+    def read(self) -> Corpus:
+        """The texts, to be screened, trained on or gone through; with their labels, where they have any."""
+        return corpus.read(self.folder / "data", label="label" if self.manifest.settings["labels"] else None)
+
+    def quality(
+        self,
+        held_out: Corpus,
+        training: Corpus | None = None,
+        *,
+        judge: PathLike | None = None,
+        seed: int = 0,
+        out: PathLike | None = None,
+    ) -> dict[str, Any]:
+        """Measure the texts beside private text, for its owner alone; out: a folder for the page, mode 0700. See
+        :func:`taciturn.synthesis.quality.measure.measure`."""
+        from taciturn.reporting.quality import write
+        from taciturn.synthesis.quality.measure import measure
+
+        seen = () if training is None else training.documents()
+        found = measure(self.folder, held_out.documents(), seen, None if judge is None else Path(judge), seed)
+        if out is not None:
+            write(Path(out), self.folder, found)
+        return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +210,27 @@ def audit(run: TrainedRun | PathLike, attacks: Sequence[str] = ("exposure",), **
     if (folder / "plan.json").is_file():
         save(folder / "audit.json", findings)
     return findings
+
+
+def synthesize(
+    run: TrainedRun | PathLike,
+    n: int,
+    out: PathLike,
+    *,
+    allow: Sequence[Allow] = (),
+    notify: Callable[[int, int], None] = lambda *_: None,
+    **options: Any,
+) -> SyntheticCorpus:
+    """Write ``n`` texts that a certified model makes up to the new folder ``out``; its certificate holds for them and
+    travels with them. Called again it goes on where it stopped. options: see
+    :class:`taciturn.synthesis.settings.Settings`, e.g. ``labels=["good", "bad"]``. Errors and notify: see
+    :func:`taciturn.synthesis.synthesize.synthesize`."""
+    from taciturn.synthesis.settings import Settings
+    from taciturn.synthesis.synthesize import synthesize as write
+
+    folder = run.folder if isinstance(run, TrainedRun) else Path(run)
+    done = write(folder, n, Path(out), Settings.of(options), allow=allow, notify=notify)
+    return SyntheticCorpus(done.folder, done.manifest)
 
 
 def report(*folders: TrainedRun | PathLike) -> Report:

@@ -86,6 +86,8 @@ def others(folder: Path, texts: list[str]) -> None:
     (folder / "glue_data" / "QNLI").mkdir(parents=True)
     table = "index\tquestion\tsentence\tlabel\n0\tWho?\tAna did.\tentailment\n1\tWhen?\tAna did.\tnot_entailment\n"
     (folder / "glue_data" / "QNLI" / "dev.tsv").write_text(table, "utf-8")
+    (folder / "openings.txt").write_text("Dear customer,\nThank you for\n", "utf-8")
+    (folder / "skeletons.txt").write_text("My order <MASK> has not arrived.\n", "utf-8")
     (folder / "names.txt").write_text("Zelda\nOmar\n", "utf-8")
 
 
@@ -125,6 +127,8 @@ def small(arguments: list[str]) -> list[str]:
         f"{name}={value}" for name, value in wanted.items() if not any(a.startswith(f"{name}=") for a in arguments)
     ]
     alone = ["1" if before == "--workers" else word for before, word in pairwise(["", *arguments])]
+    if arguments[0] == "synthesize":
+        alone = ["30" if before == "-n" else word for before, word in pairwise(["", *alone])]
     brief = [re.sub(r"(?<=epochs=)([3-9]|\d\d+)$", "2", word) for word in alone]
     return brief + [word for setting in added for word in ("--set", setting)]
 

@@ -42,6 +42,7 @@ TOOLS = {
     "split": "who is a member, by coins",
     "check": "is a model supported",
     "generate": "let a model write",
+    "synthesize": "a corpus it makes up",
     "recipe": "figures of the papers",
     "cite": "BibTeX of what a run used",
     "doctor": "what this machine can do",
