@@ -15,7 +15,7 @@ import taciturn as tt
 from taciturn.errors import GuaranteeError, UsageError
 
 NAMES = [
-    *("PrivateSteps", "audit", "load_screened", "plan", "policy", "read", "report", "screen"),
+    *("PrivateSteps", "PrivateTrainer", "audit", "load_screened", "plan", "policy", "read", "report", "screen"),
     *("simulate", "train", "verify"),
 ]
 

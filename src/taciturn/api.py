@@ -155,12 +155,36 @@ def train(
     *,
     valid: Sequence[Record] | None = None,
     resume: bool = False,
+    progress: bool = True,
     notify: Callable[[Any], None] = lambda _: None,
+    callbacks: Sequence[Any] = (),
 ) -> TrainedRun:
-    """Train into ``out``; see :func:`taciturn.mechanisms.run.train`."""
+    """Train into ``out``; see :func:`taciturn.mechanisms.run.train`.
+
+    progress: a bar on a terminal and in a notebook. notify: called with each step's
+    :class:`taciturn.training.state.metrics.Progress`. callbacks: objects with the methods of `transformers.TrainerCallback`;
+    see :class:`taciturn.training.state.callbacks.Callbacks`, whose ``args`` are then the run's configuration.
+    """
+    from taciturn.display import training
+    from taciturn.training.state.callbacks import Callbacks
+
     folder = Path(out)
-    runs.train(planned.config, folder, screened=planned.screened, valid=valid, resume=resume, notify=notify)
-    return TrainedRun(folder)
+    told = Callbacks(callbacks, planned.plan, folder, planned.config) if callbacks else None
+    with training(folder.name, planned.config.epsilon, progress) as display:
+
+        def each(step: Any) -> None:
+            display(step)
+            notify(step)
+            if told is not None:
+                told.step(step)
+
+        if told is not None:
+            told.begin()
+        runs.train(planned.config, folder, screened=planned.screened, valid=valid, resume=resume, notify=each)
+    run = TrainedRun(folder)
+    if told is not None:
+        told.end(run.model()[0])
+    return run
 
 
 def audit(run: TrainedRun | PathLike, attacks: Sequence[str] = ("exposure",), **inputs: Any) -> list[Finding]:
