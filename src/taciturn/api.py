@@ -67,11 +67,13 @@ class TrainedRun:
         """State the guarantees; see :func:`taciturn.mechanisms.certify.certify`."""
         return write_certificate(self.folder, groups=groups, **labels)
 
-    def export(self, folder: PathLike) -> float:
-        """Write a folder for `from_pretrained`, with card and certificate; the loss difference it was checked to."""
+    def export(self, folder: PathLike, **hub: Any) -> float:
+        """Write a folder for `from_pretrained` and for a hub, with card and certificate; the loss difference it was checked
+        to. hub: base_model, language, license, tags of the card, as in :class:`taciturn.reporting.hub.Hub`."""
         from taciturn.reporting.export import export
+        from taciturn.reporting.hub import Hub
 
-        return export(self.folder, Path(folder))
+        return export(self.folder, Path(folder), Hub(**hub))
 
     def model(self) -> tuple[Any, Any]:
         """(model, tokenizer)."""

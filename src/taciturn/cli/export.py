@@ -10,15 +10,25 @@ from cyclopts import Parameter
 from taciturn.cli.options import Json
 
 
-def export(run: Path, *, output: Annotated[Path, Parameter(name=["--output", "-o"])], json: Json = False) -> None:
+def export(
+    run: Path,
+    *,
+    output: Annotated[Path, Parameter(name=["--output", "-o"])],
+    base_model: Annotated[str | None, Parameter(help="hub name of the base, where the run began with a folder")] = None,
+    language: Annotated[tuple[str, ...], Parameter(help="code for the card, such as en")] = (),
+    license: Annotated[str | None, Parameter(help="for the card, e.g. apache-2.0")] = None,
+    tag: Annotated[tuple[str, ...], Parameter(help="one more for the card")] = (),
+    json: Json = False,
+) -> None:
     """Write weights, tokenizer, model card and certificate; the folder is loaded and compared before success is said.
 
     Example: `taciturn export runs/mail -o model/`, then `AutoModelForCausalLM.from_pretrained("model/")`
     """
     from taciturn.cli.show import as_json, talk
     from taciturn.reporting.export import export as write
+    from taciturn.reporting.hub import Hub
 
-    difference = write(run, output)
+    difference = write(run, output, Hub(base_model, language, license, tag))
     talk.print(f"{output} loads with from_pretrained; its loss differs by {difference:.1e} at most")
     if json:
         as_json({"model": str(output), "loss_difference": difference})

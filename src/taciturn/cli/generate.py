@@ -11,7 +11,9 @@ from taciturn.cli.options import Json
 
 
 def generate(
-    run: Annotated[Path, Parameter(help="a run's folder, or any model folder")],
+    model: Annotated[
+        str, Parameter(help="a run's folder, or what check takes with weights: a folder, .gguf file or hub name")
+    ],
     *,
     prompt: str = "",
     max_tokens: int = 40,
@@ -27,11 +29,13 @@ def generate(
     """
     from taciturn.cli.show import as_json
     from taciturn.models import generation
-    from taciturn.models.hf import load_exported
+    from taciturn.models.hf import load_exported, load_named
 
-    model, tokenizer = load_exported(run / "model" if (run / "model").is_dir() else run)
+    run = Path(model)
+    folder = run / "model" if (run / "model").is_dir() else run
+    loaded, tokenizer = load_exported(folder) if (folder / "config.json").is_file() else load_named(model)
     texts = generation.generate(
-        model,
+        loaded,
         tokenizer,
         prompt,
         samples=samples,

@@ -10,6 +10,7 @@ import torch
 
 from taciturn.errors import MismatchError, UsageError
 from taciturn.models.lora import ALL, is_adapted
+from taciturn.text.urls import without_folders
 
 BASE = "base"
 
@@ -33,6 +34,12 @@ def settings(model: Any, coder: Any, folder: Path) -> dict[str, Any]:
     elif coder is not None and isinstance(model, str):
         made["tokenizer"] = str(folder)  # else it lies beside the model, which is where "auto" looks
     return made
+
+
+def hub(model: Any) -> dict[str, Any]:
+    """What a card may say of an object's origin: its name, if it came from a hub."""
+    name = getattr(getattr(model, "config", None), "_name_or_path", "") or ""
+    return {"base_model": name} if name and without_folders(name) == name and not Path(name).exists() else {}
 
 
 def keep(model: Any, coder: Any, folder: Path) -> None:

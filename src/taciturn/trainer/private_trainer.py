@@ -66,6 +66,7 @@ class PrivateTrainer:
         said = translate(args, mechanism, train_dataset, options)
         self.args, self.model, self.processing_class = args, model, processing_class
         self._folder = Path(args.output_dir)
+        self._hub = given_model.hub(model)
         base = self._folder / given_model.BASE
         settings = {**given_model.settings(model, processing_class, base), **said.model}
         if (lora := given_model.adapter(peft_config)) is not None:
@@ -125,10 +126,11 @@ class PrivateTrainer:
         path = self._folder / CERTIFICATE
         return Certificate.read(path) if path.is_file() else self.run.certify()
 
-    def save_model(self, output_dir: str) -> None:
-        """Write a new folder that is ready for the hub: weights, tokenizer, model card, certificate and its ledger."""
+    def save_model(self, output_dir: str, **hub: Any) -> None:
+        """Write a new folder that is ready for the hub: weights, tokenizer, model card, certificate and its ledger. hub: as
+        :meth:`taciturn.api.TrainedRun.export` takes it."""
         _ = self.certificate
-        self.run.export(output_dir)
+        self.run.export(output_dir, **{**self._hub, **hub})
 
     def add_callback(self, callback: Any) -> None:
         """One more callback, an object or its class."""
