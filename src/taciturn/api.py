@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +19,11 @@ from taciturn.mechanisms.config import existing, parse
 from taciturn.mechanisms.cost import cost_lines
 from taciturn.mechanisms.settings import RunConfig, save_config
 from taciturn.mechanisms.targets import warn_of_targets
-from taciturn.privacy.certificates.certificate import Certificate
+from taciturn.privacy.certificates.certificate import CERTIFICATE, Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import Record
+from taciturn.text.notebook import table
 from taciturn.training.plan import Plan
 
 PathLike = str | os.PathLike[str]
@@ -47,6 +49,9 @@ class Planned:
             lines += [f"  {each.label()}" for each in self.promises]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
     @property
     def promises(self) -> list[Guarantee]:
         """What the certificate will say if the plan is run as it is."""
@@ -62,6 +67,13 @@ class TrainedRun:
     """A run's folder and what can be done with it."""
 
     folder: Path
+
+    def _repr_html_(self) -> str:
+        plan = runs.Run(self.folder).plan
+        phases = [(each["name"], f"{each['steps']} steps over {each['records']} records") for each in plan["phases"]]
+        path = self.folder / CERTIFICATE
+        spent = Certificate.read(path).spent["epsilon"] if path.is_file() else "not certified"
+        return table(f"{self.folder.name}: {plan['mechanism']}", [*phases, ("ε", spent)])
 
     def certify(self, groups: Mapping[str, Sequence[str]] | None = None, **labels: Any) -> Certificate:
         """State the guarantees; see :func:`taciturn.mechanisms.certify.certify`."""

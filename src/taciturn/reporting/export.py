@@ -59,7 +59,7 @@ def _export(run: Path, out: Path, hub: Hub) -> float:
 
 def base_of(run: Path) -> str:
     """Where the run's base lies on this machine, which no exported file says."""
-    return Run(run).config.model.name
+    return str(Run(run).config.model.name)
 
 
 def _tested(source: Path, copy: Path, base: str) -> float:
