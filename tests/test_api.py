@@ -15,7 +15,7 @@ import taciturn as tt
 from taciturn.errors import GuaranteeError, UsageError
 
 NAMES = [
-    *("PrivateSteps", "audit", "load_screened", "plan", "policy", "read", "report", "screen"),
+    *("PrivateSteps", "PrivateTrainer", "audit", "load_screened", "plan", "policy", "read", "report", "screen"),
     *("simulate", "synthesize", "train", "verify"),
 ]
 
@@ -69,6 +69,12 @@ def test_the_readme_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     tt.report(run).save("report.html")
     assert "<html" in Path("report.html").read_text()
     assert run.export("model/") <= 1e-5
+    for shown in (screened, plan, run):
+        told = shown._repr_html_()
+        assert not [row for row in rows_of(32) if row["body"][-20:] in told or row["sender"] in told]
+        assert told.startswith(("<table>", "<pre>"))
+    assert "<td>32</td>" in screened._repr_html_()
+    assert "3 steps over" in run._repr_html_()
     assert not tt.verify("model/certificate.json")
     assert not tt.verify("runs/mail/certificate.json")
     rows = run.metrics()
@@ -78,7 +84,10 @@ def test_the_readme_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert all(text.startswith("Dear") for text in texts)
     assert texts == run.generate("Dear", samples=2, max_tokens=5, seed=1)
     told = {"members": [row["body"] for row in rows_of(24)], "nonmembers": [f"Dear {i}, a parcel." for i in range(24)]}
-    assert [each.attack for each in run.audit(["membership"], **told)] == ["membership"]
+    (finding,) = run.audit(["membership"], **told)
+    assert finding.attack == "membership"
+    assert finding.verdict in finding._repr_html_()
+    assert tt.policy("pii,us") == tt.policy("pii", "us")
 
 
 def test_a_plan_that_would_overspend_is_refused_before_training(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ __version__ = "0.1.0"
 
 _WHERE = {
     "PrivateSteps": "taciturn.mechanisms.own_steps",
+    "PrivateTrainer": "taciturn.trainer.private_trainer",
     "read": "taciturn.text.readers",
     "policy": "taciturn.screening.policies",
     "screen": "taciturn.screening.pipeline",
@@ -28,6 +29,7 @@ _WHERE = {
 }
 __all__ = [
     "PrivateSteps",
+    "PrivateTrainer",
     "__version__",
     "audit",
     "load_screened",
@@ -51,6 +53,7 @@ if TYPE_CHECKING:
     from taciturn.screening.pipeline import screen
     from taciturn.screening.policies import policy
     from taciturn.text.readers import read
+    from taciturn.trainer.private_trainer import PrivateTrainer
 
 
 register_lstm()

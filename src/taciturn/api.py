@@ -6,6 +6,7 @@ import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -18,12 +19,13 @@ from taciturn.mechanisms.config import existing, parse
 from taciturn.mechanisms.cost import cost_lines
 from taciturn.mechanisms.settings import RunConfig, save_config
 from taciturn.mechanisms.targets import warn_of_targets
-from taciturn.privacy.certificates.certificate import Certificate
+from taciturn.privacy.certificates.certificate import CERTIFICATE, Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.synthesis.claims import Allow
 from taciturn.synthesis.corpus import Manifest
 from taciturn.text.document import Record
+from taciturn.text.notebook import table
 from taciturn.text.readers import Corpus, corpus
 from taciturn.training.plan import Plan
 
@@ -50,6 +52,9 @@ class Planned:
             lines += [f"  {each.label()}" for each in self.promises]
         return "\n".join(lines)
 
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(str(self))}</pre>"
+
     @property
     def promises(self) -> list[Guarantee]:
         """What the certificate will say if the plan is run as it is."""
@@ -66,15 +71,24 @@ class TrainedRun:
 
     folder: Path
 
+    def _repr_html_(self) -> str:
+        plan = runs.Run(self.folder).plan
+        phases = [(each["name"], f"{each['steps']} steps over {each['records']} records") for each in plan["phases"]]
+        path = self.folder / CERTIFICATE
+        spent = Certificate.read(path).spent["epsilon"] if path.is_file() else "not certified"
+        return table(f"{self.folder.name}: {plan['mechanism']}", [*phases, ("ε", spent)])
+
     def certify(self, groups: Mapping[str, Sequence[str]] | None = None, **labels: Any) -> Certificate:
         """State the guarantees; see :func:`taciturn.mechanisms.certify.certify`."""
         return write_certificate(self.folder, groups=groups, **labels)
 
-    def export(self, folder: PathLike) -> float:
-        """Write a folder for `from_pretrained`, with card and certificate; the loss difference it was checked to."""
+    def export(self, folder: PathLike, **hub: Any) -> float:
+        """Write a folder for `from_pretrained` and for a hub, with card and certificate; the loss difference it was checked
+        to. hub: base_model, language, license, tags of the card, as in :class:`taciturn.reporting.hub.Hub`."""
         from taciturn.reporting.export import export
+        from taciturn.reporting.hub import Hub
 
-        return export(self.folder, Path(folder))
+        return export(self.folder, Path(folder), Hub(**hub))
 
     def model(self) -> tuple[Any, Any]:
         """(model, tokenizer)."""
@@ -194,12 +208,36 @@ def train(
     *,
     valid: Sequence[Record] | None = None,
     resume: bool = False,
+    progress: bool = True,
     notify: Callable[[Any], None] = lambda _: None,
+    callbacks: Sequence[Any] = (),
 ) -> TrainedRun:
-    """Train into ``out``; see :func:`taciturn.mechanisms.run.train`."""
+    """Train into ``out``; see :func:`taciturn.mechanisms.run.train`.
+
+    progress: a bar on a terminal and in a notebook. notify: called with each step's
+    :class:`taciturn.training.state.metrics.Progress`. callbacks: objects with the methods of `transformers.TrainerCallback`;
+    see :class:`taciturn.training.state.callbacks.Callbacks`, whose ``args`` are then the run's configuration.
+    """
+    from taciturn.display import training
+    from taciturn.training.state.callbacks import Callbacks
+
     folder = Path(out)
-    runs.train(planned.config, folder, screened=planned.screened, valid=valid, resume=resume, notify=notify)
-    return TrainedRun(folder)
+    told = Callbacks(callbacks, planned.plan, folder, planned.config) if callbacks else None
+    with training(folder.name, planned.config.epsilon, progress) as display:
+
+        def each(step: Any) -> None:
+            display(step)
+            notify(step)
+            if told is not None:
+                told.step(step)
+
+        if told is not None:
+            told.begin()
+        runs.train(planned.config, folder, screened=planned.screened, valid=valid, resume=resume, notify=each)
+    run = TrainedRun(folder)
+    if told is not None:
+        told.end(run.model()[0])
+    return run
 
 
 def audit(run: TrainedRun | PathLike, attacks: Sequence[str] = ("exposure",), **inputs: Any) -> list[Finding]:

@@ -364,3 +364,10 @@ def test_a_gradient_whose_line_cannot_be_written_is_not_shown(tmp_path: Path, mo
     with pytest.raises(OSError, match="no space"):
         next(iter(private))
     assert all(p.grad is None for p in model.parameters())
+
+
+def test_a_model_that_exchanges_plain_gradients_is_refused(tmp_path: Path) -> None:
+    """What Accelerator().prepare gives in several processes. In one: docs/how-to/hugging-face.md."""
+    wrapped = torch.nn.DataParallel(torch.nn.Linear(2, 1))
+    with pytest.raises(UsageError, match="DataParallel exchanges plain gradients"):
+        tt.PrivateSteps(wrapped, lambda *_: torch.zeros(0), [1], [1, 2, 3], tmp_path / "run")

@@ -128,7 +128,7 @@ def test_a_tiny_file_loads_trains_and_exports(
     assert all(p.dtype == torch.float32 for p in model.parameters())
     check_training(model, tokenizer, tmp_path)
     if adapter is not None:
-        torch.testing.assert_close(losses(load_adapted(tmp_path / "model"), tokenizer), losses(model, tokenizer))
+        torch.testing.assert_close(losses(load_adapted(tmp_path / "model", spec), tokenizer), losses(model, tokenizer))
 
 
 def test_smollm2_loads_trains_whole_and_exports(smollm2: Path, tmp_path: Path) -> None:
@@ -141,7 +141,7 @@ def test_smollm2_loads_trains_an_adapter_and_exports(smollm2: Path, tmp_path: Pa
     tokenizer = load_tokenizer("auto", str(file))
     model = load_model(str(file), tokenizer, adapter=Lora(r=4, targets=("q_proj", "v_proj")))
     check_smollm2(model, tokenizer, tmp_path)
-    again = load_adapted(tmp_path / "model")
+    again = load_adapted(tmp_path / "model", str(file))
     torch.testing.assert_close(losses(again, tokenizer), losses(model, tokenizer), rtol=1e-5, atol=1e-4)
 
 

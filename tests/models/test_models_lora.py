@@ -74,7 +74,7 @@ def losses(model: Any) -> torch.Tensor:
 
 
 FRESH = """
-import json, torch, warnings
+import json, os, torch, warnings
 warnings.simplefilter("ignore")
 from peft import AutoPeftModelForCausalLM, PeftModel
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -84,6 +84,7 @@ for folder, base, ids in given:
     plain = AutoModelForCausalLM.from_pretrained(base)
     if len(tokenizer) > plain.get_input_embeddings().weight.shape[0]:
         plain.resize_token_embeddings(len(tokenizer))
+    os.chdir(os.path.dirname(base))  # an adapter names a base that is a folder by its last part alone
     models = [AutoModelForCausalLM.from_pretrained(folder), PeftModel.from_pretrained(plain, folder + "/adapter"),
               AutoPeftModelForCausalLM.from_pretrained(folder + "/adapter")]
     found[folder] = [float(m.eval()(input_ids=torch.tensor(ids), labels=torch.tensor(ids)).loss) for m in models]
@@ -106,7 +107,7 @@ def test_p35_exports_load_with_plain_calls_in_a_fresh_process(tmp_path: Path) ->
                 loss = float(model(input_ids=tensor, labels=tensor).loss)
             want[str(folder)] = pytest.approx([loss] * 3, abs=1e-5)
             given.append((str(folder), where, ids.tolist()))
-            torch.testing.assert_close(losses(load_adapted(folder)), losses(model), rtol=0, atol=1e-4)
+            torch.testing.assert_close(losses(load_adapted(folder, where)), losses(model), rtol=0, atol=1e-4)
             assert "base_layer" not in " ".join(load_exported(folder)[0].state_dict())
     said = fresh(f"given = {given!r}\n" + FRESH)
     assert json.loads(said.splitlines()[-1]) == want
@@ -135,7 +136,7 @@ def test_a_classifiers_new_head_is_trained_whole(tmp_path: Path) -> None:
         ids = torch.arange(12)[None]
         want = model(input_ids=ids).logits
         torch.testing.assert_close(load_exported(tmp_path / name / "model")[0](input_ids=ids).logits, want)
-        torch.testing.assert_close(load_adapted(tmp_path / name / "model")(input_ids=ids).logits, want)
+        torch.testing.assert_close(load_adapted(tmp_path / name / "model", where)(input_ids=ids).logits, want)
 
 
 def test_a_masked_model(tmp_path: Path) -> None:
@@ -145,7 +146,7 @@ def test_a_masked_model(tmp_path: Path) -> None:
     ids = torch.tensor([[3, 4, mask_id(TOKENIZER), 5]])
     want = model(input_ids=ids).logits
     torch.testing.assert_close(load_exported(tmp_path / "model")[0](input_ids=ids).logits, want)
-    torch.testing.assert_close(load_adapted(tmp_path / "model")(input_ids=ids).logits, want)
+    torch.testing.assert_close(load_adapted(tmp_path / "model", where)(input_ids=ids).logits, want)
 
 
 def test_several_adapters_and_only_the_active_one_is_trained(tmp_path: Path) -> None:
@@ -226,7 +227,7 @@ def test_p03_a_run_moves_every_tensor_of_the_adapter_and_none_of_the_base(
     }
     run = train(RunConfig.model_validate(raw), tmp_path / "run", screened=screened)
     start = load_model(raw["model"]["name"], TOKENIZER, 0, adapter=Lora(r=2, targets=("c_attn",)))
-    end = load_adapted(run.model_folder)
+    end = load_adapted(run.model_folder, raw["model"]["name"])
     for (name, a), b in zip(start.named_parameters(), end.parameters(), strict=True):
         assert torch.equal(a, b) == ("lora_" not in name), name
     assert export_run(tmp_path / "run", tmp_path / "out") <= 1e-5

@@ -203,7 +203,7 @@ def test_tensorboard_holds_the_numbers_of_the_metrics_and_no_private_time(tmp_pa
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     p = plan(public(3), private(steps=4), repeat=2)
-    run(p, tmp_path, options=Options(valid=VALID, tensorboard=True), spent=lambda done, _: done / 10)
+    run(p, tmp_path, options=Options(valid=VALID, report_to=("tensorboard",)), spent=lambda done, _: done / 10)
     events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").read_text().splitlines()]
@@ -214,11 +214,3 @@ def test_tensorboard_holds_the_numbers_of_the_metrics_and_no_private_time(tmp_pa
     }  # fmt: skip
     times = {e.step: e.wall_time for e in events.Scalars("privacy/epsilon")}
     assert times[3] == times[4] == times[7] < times[8]
-
-
-def test_a_missing_tensorboard_is_named_with_its_pip_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
-    with pytest.raises(UsageError, match=r"pip install 'taciturn\[tensorboard\]'"):
-        run(plan(), tmp_path, options=Options(tensorboard=True))

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from taciturn.errors import DataError
+from taciturn.text.notebook import table
 
 Verdict = Literal["leak", "no leak found", "inconclusive"]
 
@@ -40,6 +41,10 @@ class Finding:
     verdict: Verdict
     detail: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+
+    def _repr_html_(self) -> str:
+        found = [(self.unit_of_score, self.score), ("by chance, 95 % point", self.null.get("p95", math.nan))]
+        return table(self.attack, [*found, ("verdict", self.verdict)])
 
     def to_json(self) -> dict[str, Any]:
         """Plain data; a number that is not finite becomes None."""

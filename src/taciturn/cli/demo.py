@@ -54,8 +54,8 @@ def demo(
 
     Example: `taciturn demo -o demo/`
     """
+    import taciturn as tt
     import taciturn.reporting as reports
-    from taciturn import api
     from taciturn.auditing.canaries.templates import Planted, Template, draw, plant
     from taciturn.cli.show import as_json, out, talk, training
     from taciturn.data.customersim import simulate
@@ -93,7 +93,7 @@ def demo(
     n = min(len(members), len(strangers), 1000)
     folders = []
     for model in MODELS:
-        planned = api.plan(
+        planned = tt.plan(
             model.mechanism,
             screened,
             "lstm",
@@ -105,10 +105,10 @@ def demo(
             **model.options,
         )
         with training(model.title, EPSILON if model.mechanism == "crt" else None) as notify:
-            run = api.train(planned, output / "runs" / model.name, valid=held_out[:1500], notify=notify)
+            run = tt.train(planned, output / "runs" / model.name, valid=held_out[:1500], notify=notify)
         groups = {"one canary": secrets[:1], "all canaries": secrets}
         run.certify(groups if model.mechanism == "crt" else None)
-        api.audit(
+        tt.audit(
             run,
             ["exposure", "membership"],
             canaries=Planted(template, tuple(secrets), COPIES),

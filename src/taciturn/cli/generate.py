@@ -7,11 +7,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import RUN_THERE, Json
+from taciturn.cli.options import Json
 
 
 def generate(
-    run: Annotated[Path, Parameter(validator=RUN_THERE, help="a run's folder, or any model folder")],
+    model: Annotated[
+        str, Parameter(help="a run's folder, or what check takes with weights: a folder, .gguf file or hub name")
+    ],
     *,
     prompt: Annotated[str, Parameter(help="what to go on from")] = "",
     max_tokens: Annotated[int, Parameter(help="tokens of a continuation, at most")] = 40,
@@ -29,11 +31,13 @@ def generate(
 
     with step("loading the model"):
         from taciturn.models import generation
-        from taciturn.models.hf import load_exported
+        from taciturn.models.hf import load_exported, load_named
 
-        model, tokenizer = load_exported(run / "model" if (run / "model").is_dir() else run)
+        run = Path(model)
+        folder = run / "model" if (run / "model").is_dir() else run
+        loaded, tokenizer = load_exported(folder) if (folder / "config.json").is_file() else load_named(model)
     texts = generation.generate(
-        model,
+        loaded,
         tokenizer,
         prompt,
         samples=samples,

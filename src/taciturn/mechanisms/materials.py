@@ -82,7 +82,7 @@ def gather(
         how.keep,
         how.evaluations,
         HeldOut.of(tokenizer, valid, limit, **task_of(plan)) if valid else None,
-        how.tensorboard,
+        how.report_to,
         how.shard,
     )
     return Materials(model, tokenizer, {**data, **counted}, units, fillers, options)

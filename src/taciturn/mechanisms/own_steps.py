@@ -89,6 +89,12 @@ class PrivateSteps:
         resume: Mapping[str, Any] | None = None,
         **options: Any,
     ) -> None:
+        if isinstance(model, nn.DataParallel | nn.parallel.DistributedDataParallel):
+            raise UsageError(
+                f"model: {type(model).__name__} exchanges plain gradients between processes, unclipped and without noise, "
+                "and steps of one's own run in one process: give the module inside (accelerator.unwrap_model(model)); for "
+                "several processes there is taciturn.PrivateTrainer, or taciturn train under torchrun"
+            )
         if at_once < 1:
             raise UsageError(f"at_once: expected at least one record in a pass, found {at_once}")
         self._records, self._at_once, self._out = _indexed(records), at_once, Path(out)

@@ -40,11 +40,11 @@ def train(
     from taciturn.models.hf import export
     from taciturn.training.distributed.processes import joined
     from taciturn.training.engine import fit
-    from taciturn.training.state.metrics import summary_writer
+    from taciturn.training.state import reporters
     from taciturn.training.state.releases import finish
 
-    if config.train.tensorboard:
-        summary_writer()  # a missing extra is named before anything is written
+    for name in config.train.report_to:
+        reporters.library(name)  # a missing extra is named before anything is written
     screened = screened if screened is not None else load_screened(config.corpus)
     if screened.path is not None and is_url(str(config.corpus)):
         # Later steps find the history of runs where this one writes it.

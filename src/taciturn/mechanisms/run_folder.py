@@ -3,7 +3,7 @@
 run.toml       the configuration, complete          plan.json      what it came to: phases, events, steps
 ledger.jsonl   every step's event                   metrics.jsonl  numbers per step
 evidence.json  what the guarantee rests on          model/         the exported model
-checkpoints/   (mode 0700) to resume from, with the  tensorboard/   events, on request
+checkpoints/   (mode 0700) to resume from, with the  tensorboard/   wandb/  by report_to
                lock and, until the end, the noise key
 """
 

@@ -78,8 +78,8 @@ class TrainConfig(Strict):
     average of the weights, e.g. 0.999, which is then what is evaluated and exported (it is part of the plan). valid:
     held-out files, which must not hold training secrets; valid_is: whether their text is public, private or of unknown
     kind, as decisions that look at what is not public are a condition of every statement; valid_text, valid_chat,
-    valid_text_pair, valid_label: how they are read, as screening reads text, chat, text_pair and label. tensorboard:
-    write events for it too. shard: with several processes, cut the model over them instead of a copy in each.
+    valid_text_pair, valid_label: how they are read, as screening reads text, chat, text_pair and label. report_to: who
+    gets the numbers of metrics.jsonl too. shard: with several processes, cut the model over them instead of a copy in each.
     timeout_minutes: how long they wait for one another.
     """
 
@@ -88,7 +88,7 @@ class TrainConfig(Strict):
     checkpoint_minutes: float = Field(5.0, gt=0)
     keep: int = Field(2, ge=1)
     average: float | None = Field(None, gt=0, lt=1)
-    tensorboard: bool = False
+    report_to: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ()
     shard: bool = False
     timeout_minutes: float = Field(10.0, gt=0)
     evaluations: int = Field(8, ge=0)

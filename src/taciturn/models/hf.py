@@ -15,6 +15,7 @@ from transformers.utils import logging
 
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.models import lora
+from taciturn.models.gguf import locate
 from taciturn.models.prompt import Prompt
 from taciturn.models.source import AUTO, Task, is_random, published_model, random_model
 from taciturn.models.tokens import mask_id, save_tokenizer
@@ -162,14 +163,26 @@ def load_exported(folder: Path) -> tuple[Any, Any]:
     return model.eval(), transformers.AutoTokenizer.from_pretrained(str(folder))
 
 
-def load_adapted(folder: Path) -> Any:
-    """The base and the adapter of a folder written by :func:`export`, put together again."""
+def load_named(spec: str) -> tuple[Any, Any]:
+    """(model, tokenizer) of a causal language model with weights by a hub name or a .gguf file, in evaluation mode."""
+    if is_random(spec):
+        raise UsageError(
+            f"model {spec!r} is a shape without weights: name a run, a model folder, a .gguf file or a hub name"
+        )
+    model, _ = published_model(spec)
+    name, source = locate(spec)
+    return model.eval(), transformers.AutoTokenizer.from_pretrained(name, **source)
+
+
+def load_adapted(folder: Path, base: str | None = None) -> Any:
+    """The base and the adapter of a folder written by :func:`export`, put together again. base: where the base lies, if
+    it is a folder or file, which the adapter does not say."""
     config = _config(folder)
     task = task_of(config)
     labels = _labels(config) if task == "classify" else ()
-    base, _ = published_model(lora.base_of(folder / "adapter"), None, task, labels)
-    resize_embeddings(base, transformers.AutoTokenizer.from_pretrained(str(folder / "adapter")))
-    return lora.attach(base, folder / "adapter")
+    whole, _ = published_model(base or lora.base_of(folder / "adapter"), None, task, labels)
+    resize_embeddings(whole, transformers.AutoTokenizer.from_pretrained(str(folder / "adapter")))
+    return lora.attach(whole, folder / "adapter")
 
 
 def task_of(config: Any) -> Task:

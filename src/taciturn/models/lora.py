@@ -7,6 +7,7 @@ before a function is called.
 from __future__ import annotations
 
 import copy
+import json
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -19,13 +20,13 @@ from annotated_types import Ge, Lt
 
 from taciturn.errors import MissingExtra, UsageError
 from taciturn.models.gguf import locate
+from taciturn.text.urls import without_folders
 
 ALL = ("all-linear",)
 _TASKS = {"causal": "CAUSAL_LM", "classify": "SEQ_CLS", "masked": None}  # peft has no name for masked models
 
 _README = """---
-base_model: {base}
-library_name: peft
+{head}library_name: peft
 ---
 A low-rank adapter for `{base}`, trained by taciturn; the folder above holds the two merged.
 
@@ -120,9 +121,20 @@ def save(model: Any, tokenizer: Any, folder: Path) -> Path:
     base = model.peft_config[name].base_model_name_or_path
     written = folder if name == "default" else folder / name
     model.save_pretrained(str(folder), selected_adapters=[name], save_embedding_layers=_grew(model, base))
+    _rename_base(written, named := without_folders(base or ""))
     tokenizer.save_pretrained(str(written))
-    (folder / "README.md").write_text(_README.format(base=base), "utf-8")  # in the place of peft's empty form
+    (folder / "README.md").write_text(
+        _README.format(base=named, head="" if named.startswith("./") else f"base_model: {named}\n"), "utf-8"
+    )  # in the place of peft's empty form
     return written
+
+
+def _rename_base(folder: Path, base: str) -> None:
+    """Let a saved adapter name its base so."""
+    path = folder / "adapter_config.json"
+    path.write_text(
+        json.dumps({**json.loads(path.read_text("utf-8")), "base_model_name_or_path": base}, indent=2), "utf-8"
+    )
 
 
 def base_of(folder: Path) -> str:

@@ -13,7 +13,10 @@ from typing import Any
 
 from taciturn.reporting import formats
 from taciturn.reporting.finished_run import RunView
+from taciturn.reporting.hub import Hub
 from taciturn.reporting.sections import summary
+
+NOTHING = Hub()
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,22 +44,22 @@ def kind_of(run: RunView, config: Mapping[str, Any]) -> Kind:
     return _BY_TASK.get(str((run.plan.get("model") or {}).get("task")), CAUSAL)
 
 
-def write(folder: str | Path, run: RunView) -> Path:
+def write(folder: str | Path, run: RunView, hub: Hub = NOTHING) -> Path:
     """Write ``README.md`` into the exported model's folder and return its path."""
     folder = Path(folder)
     config = folder / "config.json"
     path = folder / "README.md"
-    text = render(run, json.loads(config.read_text("utf-8")) if config.exists() else {})
+    text = render(run, json.loads(config.read_text("utf-8")) if config.exists() else {}, hub)
     path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
-def render(run: RunView, config: Mapping[str, Any] | None = None) -> str:
+def render(run: RunView, config: Mapping[str, Any] | None = None, hub: Hub = NOTHING) -> str:
     """The card as Markdown with the YAML head that model hubs read. config: config.json of the model."""
     config = run.model if config is None else config
     kind, module = kind_of(run, config), _MODULES.get(str(config.get("model_type")))
     parts = [
-        _head(run, kind, ours=module is not None),
+        _head(run, kind, hub, ours=module is not None),
         f"# {_plain(run.name)}\n",
         f"{kind.words} trained with taciturn by {summary.method(run)}.\n",
         "## What is promised\n",
@@ -77,20 +80,12 @@ def render(run: RunView, config: Mapping[str, Any] | None = None) -> str:
     return "\n".join(parts)
 
 
-def _head(run: RunView, kind: Kind, *, ours: bool) -> str:
-    """YAML front matter. Strings are written as JSON, which is YAML too, so no name can break out of it."""
+def _head(run: RunView, kind: Kind, hub: Hub, *, ours: bool) -> str:
+    """YAML front matter."""
     base = str((run.plan.get("model") or {}).get("name") or "")
-    tags = ["taciturn", "differential-privacy", "confidentiality"]
-    lines = [
-        "---",
-        "license: other",
-        "license_name: unspecified",
-        f"library_name: {'taciturn' if ours else 'transformers'}",
-        f"pipeline_tag: {kind.pipeline}",
-    ]
-    if _from_hub(base):
-        lines.append(f"base_model: {json.dumps(base)}")
-    return "\n".join([*lines, "tags:", *(f"- {tag}" for tag in tags), "---\n"])
+    library = f"library_name: {'taciturn' if ours else 'transformers'}"
+    lines = [*hub.lines(base if _from_hub(base) else None), library, f"pipeline_tag: {kind.pipeline}"]
+    return "\n".join(["---", *lines, "---\n"])
 
 
 def _from_hub(name: str) -> bool:

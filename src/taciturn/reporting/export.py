@@ -17,21 +17,25 @@ from taciturn.models.hf import load_adapted, load_exported, task_of
 from taciturn.privacy.certificates.exported_model import COPIED
 from taciturn.reporting import card
 from taciturn.reporting.finished_run import RunView
+from taciturn.reporting.hub import Hub
 
 TOLERANCE = 1e-5
 
 
-def export(run: Path, out: Path) -> float:
+def export(run: Path, out: Path, hub: Hub | None = None) -> float:
     """Write ``out`` whole or not at all; return the largest difference in loss between the run's model and the copy, and,
     where there is an adapter, between the model and the adapter on its base.
+
+    hub: what the card says of base model, language and licence. All files have the mode 0644, all folders 0755, and none
+    names a path of this machine.
 
     Raises DataError when ``out`` exists, TaciturnError when the copy or the adapter does not score as the original does.
     """
     with reading(run):
-        return _export(run, out)
+        return _export(run, out, hub or Hub())
 
 
-def _export(run: Path, out: Path) -> float:
+def _export(run: Path, out: Path, hub: Hub) -> float:
     if out.exists():
         raise DataError(f"{out} exists: name a new folder, so that nothing of an older export stays in it")
     source = Run(run).model_folder
@@ -41,9 +45,11 @@ def _export(run: Path, out: Path) -> float:
     for name in COPIED:
         if (run / name).is_file():
             shutil.copy2(run / name, partial / name)
-    card.write(partial, RunView.load(run))
+    card.write(partial, RunView.load(run), hub)
+    for path in (partial, *partial.rglob("*")):
+        path.chmod(0o755 if path.is_dir() else 0o644)
     try:
-        difference = _tested(source, partial)
+        difference = _tested(source, partial, base_of(run))
     except BaseException:
         shutil.rmtree(partial)
         raise
@@ -51,11 +57,16 @@ def _export(run: Path, out: Path) -> float:
     return difference
 
 
-def _tested(source: Path, copy: Path) -> float:
+def base_of(run: Path) -> str:
+    """Where the run's base lies on this machine, which no exported file says."""
+    return str(Run(run).config.model.name)
+
+
+def _tested(source: Path, copy: Path, base: str) -> float:
     original = _losses(load_exported(source)[0])
     difference = _largest(original, load_exported(copy)[0], "the exported model's")
     if (copy / "adapter").is_dir():
-        difference = max(difference, _largest(original, load_adapted(copy), "the adapter's (on its base)"))
+        difference = max(difference, _largest(original, load_adapted(copy, base), "the adapter's (on its base)"))
     return difference
 
 

@@ -9,6 +9,7 @@ import errno
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Literal
 
 from taciturn.errors import MissingExtra, TaciturnError, Unreachable, UsageError
@@ -80,3 +81,15 @@ def reached(name: str, done: Literal["read from", "written to"] = "read from") -
             f"{name} cannot be {done} its store ({type(error).__name__}): check address, credentials and network, then "
             "give the same command again"
         ) from None
+
+
+def without_folders(name: str) -> str:
+    """A path as ``./`` and its last part, so that what is published does not say where files lie; any other name as it is.
+
+    >>> without_folders("/home/ana/llama"), without_folders("owner/model"), without_folders("bpe:4096")
+    ('./llama', 'owner/model', 'bpe:4096')
+    """
+    path = Path(name)
+    if path.is_absolute() or name.startswith((".", "~")) or (len(path.parts) > 1 and path.exists()):
+        return f"./{path.name}"
+    return name

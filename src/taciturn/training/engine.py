@@ -61,7 +61,7 @@ class Options:
     keep: int = 2
     evaluations: int = 8
     valid: HeldOut | None = None
-    tensorboard: bool = False
+    report_to: tuple[str, ...] = ()
     shard: bool = False
 
 
@@ -117,7 +117,7 @@ def fit(
         room_on_disk(out),
         interruptible() as interrupted,
         Releases(out, plan, at, resume, here, world, begun) as releases,
-        Metrics(out, at, options.tensorboard) if world.leads else nullcontext() as metrics,
+        Metrics(out, at, plan, options.report_to) if world.leads else nullcontext() as metrics,
     ):
         clock, never = Clock(plan, at.steps), never_filled(tokenizer, model)
         for step in releases.steps(plan.unroll(at.steps), state):

@@ -13,6 +13,7 @@ from annotated_types import Ge
 from taciturn.errors import UsageError
 from taciturn.models.lora import Lora
 from taciturn.privacy.accounting.events import Event, Part, Relation
+from taciturn.text.urls import without_folders
 from taciturn.training.phase import Phase
 
 LEARNED = "bpe:"
@@ -154,7 +155,7 @@ class Plan:
             ],
             "repeat": self.repeat,
             "average": self.average,
-            "model": asdict(self.model),
+            "model": _placeless(asdict(self.model)),
             "seeds": {**asdict(self.seeds), "noise": "os" if self.seeds.noise is None else self.seeds.noise},
             "corpus_key": self.corpus_key,
         }
@@ -164,6 +165,15 @@ class Plan:
         """Digest of the plan: a resumed run must have the same."""
         text = json.dumps(self.to_json(), sort_keys=True)
         return hashlib.blake2b(text.encode(), digest_size=16).hexdigest()
+
+
+def _placeless(model: dict[str, Any]) -> dict[str, Any]:
+    """What is published of a model: names of files and folders, not where they lie on a machine."""
+    named = {key: without_folders(model[key]) for key in ("name", "tokenizer", "chat_template")}
+    lora = model["lora"]
+    if lora and lora["start"]:
+        named["lora"] = {**lora, "start": without_folders(lora["start"])}
+    return {**model, **named}
 
 
 def _digest(rows: tuple[int, ...]) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def test_a_configuration_reaches_average_keep_and_events(tmp_path: Path) -> None
         "delta": 1e-3,
         "options": {"public": {"epochs": 1}, "private": {"steps": 4, "batch": 4, "noise_multiplier": 1.5}},
         "seeds": {"noise": 3},
-        "train": {"average": 0.9, "keep": 1, "checkpoint_steps": 2, "tensorboard": True},
+        "train": {"average": 0.9, "keep": 1, "checkpoint_steps": 2, "report_to": ["tensorboard"]},
     }
     train(RunConfig.model_validate(raw), tmp_path, screened=screened)
     assert json.loads((tmp_path / "plan.json").read_text())["average"] == 0.9

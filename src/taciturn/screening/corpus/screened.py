@@ -18,6 +18,7 @@ from taciturn.screening.corpus.manifest import MANIFEST, Counts, Manifest, file_
 from taciturn.screening.corpus.occurrences import may_show, places, regardless_of_case
 from taciturn.screening.corpus.stored import fetched
 from taciturn.text.document import MASK
+from taciturn.text.notebook import table
 from taciturn.text.urls import here, is_url
 
 Part = Literal["public", "private", "skeletons", "common", "redacted", "removed", "original"]
@@ -77,6 +78,11 @@ class ScreenedCorpus:
     @property
     def counts(self) -> Counts:
         return self.manifest.counts
+
+    def _repr_html_(self) -> str:
+        counts = self.counts
+        names = ("read", "public", "private")
+        return table("screened corpus", [(name, getattr(counts, name)) for name in names])
 
     def texts(self, part: Part) -> list[str]:
         """The texts of a part, in corpus order.

@@ -8,11 +8,12 @@ from taciturn.errors import UsageError, nearest
 from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.custom import detectors
 from taciturn.screening.policies.finder import Detector
-from taciturn.screening.policies.registry import names, resolve
+from taciturn.screening.policies.registry import names, resolve, split
 
 
 def policy(*parts: str | Detector | Policy, name: str | None = None, file: str | Path | None = None) -> Policy:
-    """The union of named detectors, presets, families, detector objects, other policies and the detectors of a TOML file.
+    """The union of named detectors, presets, families, detector objects, other policies and the detectors of a TOML file. A
+    text may name several, as on a command line: "pii,us".
 
     >>> policy("ssn", "email").name
     'ssn,email'
@@ -26,7 +27,8 @@ def policy(*parts: str | Detector | Policy, name: str | None = None, file: str |
         if chosen.setdefault(detector.name, detector) != detector:
             raise UsageError(f"policy: two different detectors are called '{detector.name}'; rename one")
 
-    for part in parts:
+    apart = [each for part in parts for each in (split(part) if isinstance(part, str) else [part])]
+    for part in apart:
         labels.append(part if isinstance(part, str) else part.name)
         for detector in _resolve(part):
             add(detector)

@@ -1,4 +1,4 @@
-"""What a run says about itself while it goes on: progress for a display, rows of metrics.jsonl, events for TensorBoard.
+"""What a run says about itself while it goes on: progress for a display, and rows of metrics.jsonl, for services too.
 
 A private step leaves its number and ε in files, nothing else: its loss, the size of its batch and how long it took would
 tell something about the records it drew. A display on the operator's own terminal may show time.
@@ -10,14 +10,15 @@ import json
 import os
 import time
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from taciturn.errors import MissingExtra
 from taciturn.models.held_out import Utility
 from taciturn.training.plan import Plan, Step
+from taciturn.training.state import reporters
 from taciturn.training.state.checkpoint import Position
 
 
@@ -91,13 +92,14 @@ class Clock:
 
 
 class Metrics:
-    """metrics.jsonl, cut to what belongs to the checkpoint a run goes on from; events on request.
+    """metrics.jsonl, cut to what belongs to the checkpoint a run goes on from; ``report_to`` gets the same rows.
 
     held: rows, as bytes, that wait for a checkpoint to cover their steps.
     """
 
-    def __init__(self, out: Path, at: Position, tensorboard: bool) -> None:
-        self._events = Events(out / "tensorboard", at.steps) if tensorboard else None
+    def __init__(self, out: Path, at: Position, plan: Plan, report_to: Sequence[str] = ()) -> None:
+        self._private = {phase.name for phase in plan.phases if phase.private}
+        self._reporters = [reporters.REPORTERS[name](out, plan.key, at.steps) for name in report_to]
         self._file = (out / "metrics.jsonl").open("a+b")
         self._file.truncate(at.metrics)
         self._file.seek(0, os.SEEK_END)
@@ -119,16 +121,17 @@ class Metrics:
     def show(self) -> None:
         """Write what was held."""
         self._file.write(self.held)
-        if self._events is not None:
-            for line in self.held.splitlines():
-                self._events.add(json.loads(line), self._public_seconds)
+        if self._reporters:
+            for row in map(json.loads, self.held.splitlines()):
+                for reporter in self._reporters:
+                    reporter.add(row, row["phase"] in self._private, self._public_seconds)
         self.held = b""
 
     def sync(self) -> int:
         """Hand all to the operating system; bytes written so far."""
         self._file.flush()
-        if self._events is not None:
-            self._events.flush()
+        for reporter in self._reporters:
+            reporter.flush()
         return self._file.tell()
 
     def __enter__(self) -> Metrics:
@@ -138,8 +141,8 @@ class Metrics:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self._file.close()
-        if self._events is not None:
-            self._events.close()
+        for reporter in self._reporters:
+            reporter.close()
 
 
 def rows(p: Progress, public_seconds: float) -> list[dict[str, Any]]:
@@ -154,36 +157,3 @@ def rows(p: Progress, public_seconds: float) -> list[dict[str, Any]]:
     if p.utility.accuracy is not None:
         measured["accuracy"] = p.utility.accuracy
     return [step, {"kind": "eval", **at, "epoch": p.step.round + 1, "split": "valid", **measured}]
-
-
-class Events:
-    """The numbers of metrics.jsonl as TensorBoard events."""
-
-    SHOWN = ("loss", "tokens", "epsilon", "perplexity", "perplexity_public_tokens", "accuracy")
-
-    def __init__(self, folder: Path, first: int) -> None:
-        self._writer = summary_writer()(str(folder), purge_step=first + 1 if first else None)
-        self._began = time.time()
-
-    def add(self, row: dict[str, Any], public_seconds: float) -> None:
-        """Each event carries a time; it stands still in private phases, like ``seconds``."""
-        for name in self.SHOWN:
-            if row.get(name) is not None:
-                kind = "valid" if row["kind"] == "eval" and name != "epsilon" else row["phase"]
-                tag = "privacy/epsilon" if name == "epsilon" else f"{kind}/{name}"
-                self._writer.add_scalar(tag, row[name], row["step"], walltime=self._began + public_seconds)
-
-    def flush(self) -> None:
-        self._writer.flush()
-
-    def close(self) -> None:
-        self._writer.close()
-
-
-def summary_writer() -> Any:
-    """PyTorch's class that writes events. Raises MissingExtra when TensorBoard is not installed."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise MissingExtra("tensorboard", "tensorboard") from error
-    return SummaryWriter
