@@ -42,7 +42,7 @@ def budget(
     ] = None,
     corpus: Annotated[
         str | None,
-        Parameter(validator=SCREENED_THERE, help="a screened corpus: what all runs on it spend, what its labels allow"),
+        Parameter(help="a screened corpus: what all runs on it spend, what its labels allow"),
     ] = None,
     plot: Annotated[Path | None, Parameter(help="write curves to FILE.html or FILE.svg")] = None,
     json: Json = False,
@@ -187,6 +187,7 @@ def _of_corpus(corpus: str, delta: float, json: bool) -> None:
     from taciturn.cli.show import as_json
     from taciturn.screening.corpus.screened import folder_of
 
+    SCREENED_THERE(None, corpus)
     found = corpus_budget(folder_of(corpus), delta)
     if json:
         as_json(found)
