@@ -32,6 +32,7 @@ def run(
     import os
 
     from taciturn.cli.show import as_json, out, screening, talk, training
+    from taciturn.cli.verdict import last_line
     from taciturn.errors import Interrupted, UsageError
     from taciturn.project.context import Show
     from taciturn.project.done_steps import opened
@@ -53,9 +54,7 @@ def run(
             raise Interrupted(f"{str(stopped).partition(';')[0]}; taciturn run {project} goes on") from None
     reasons = work.missed
     certificate = work.certificate if any(step.name == "certify" for step in work.steps) else None
-    if json:
-        as_json(_summary(work, reasons))
-    else:
+    if not json:
         for step in work.steps:
             out.print(f"{step.name:<8} {step.state:<5} {step.words}", soft_wrap=True, markup=False)
         for words in certificate.words if certificate else ():
@@ -64,6 +63,9 @@ def run(
         talk.print(f"not for release: {reason}", markup=False)
     for reason in reasons:
         talk.print(f"not met: {reason}", markup=False)
+    verdict = last_line(work.run_folder, result=not json) if certificate else None
+    if json:
+        as_json(_summary(work, reasons) | ({"verdict": verdict} if verdict else {}))
     return 4 if reasons else 0
 
 

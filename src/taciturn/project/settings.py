@@ -156,9 +156,10 @@ class Plan(Strict):
 
 
 class Settings(Strict):
-    """The whole file. folder: where everything is written, beside the file."""
+    """The whole file. folder: where everything is written, beside the file. name: what reports and cards call its models."""
 
     folder: str
+    name: str | None = Field(None, min_length=1, max_length=80)
     read: Read
     split: Split = Split()
     canaries: Canaries = Canaries()
@@ -184,6 +185,20 @@ class Project:
     @property
     def folder(self) -> Path:
         return self.base / self.settings.folder
+
+    @property
+    def name(self) -> str:
+        """As the file says; else its own name, or, of a project.toml, that of the folder it lies in."""
+        return self.settings.name or named(self.path)
+
+
+def named(path: Path) -> str:
+    """What a project is called whose file does not say it.
+
+    >>> named(Path("/home/ann/mail/project.toml")), named(Path("chats.toml"))
+    ('mail', 'chats')
+    """
+    return path.stem if path.stem != "project" else path.absolute().parent.name or path.stem
 
 
 def load(path: Path) -> Project:

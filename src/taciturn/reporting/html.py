@@ -41,6 +41,9 @@ TONES = {
     "leak": "bad",
     "no leak found": "good",
     "inconclusive": "warn",
+    "may be released": "good",
+    "not yet": "warn",
+    "do not": "bad",
 }
 
 
