@@ -122,8 +122,12 @@ class Export(Strict):
     output: str | None = "model"
 
 
+NOISELESS = ("sgd", "redacted")
+"""Mechanisms that no target fits."""
+
+
 class Plan(Strict):
-    """What run.toml says, but for the corpus."""
+    """What run.toml says, but for the corpus. epsilon: 3 where nothing is said, none for ``NOISELESS``."""
 
     mechanism: str = "crt"
     epsilon: float | None = Field(3.0, gt=0)
@@ -142,11 +146,12 @@ class Plan(Strict):
             update={"valid": tuple(str((base / path).resolve()) for path in self.train.valid)}
         )
         parse(mechanism(self.mechanism).Config, self.options, f"options of {self.mechanism}")
+        asked = "epsilon" in self.model_fields_set or self.mechanism not in NOISELESS
         return RunConfig(
             mechanism=self.mechanism,
             corpus=str(corpus.resolve()),
             model=model,
-            epsilon=self.epsilon,
+            epsilon=self.epsilon if asked else None,
             delta=self.delta,
             options=self.options,
             seeds=self.seeds,
