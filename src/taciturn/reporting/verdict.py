@@ -107,8 +107,10 @@ def _attacked(findings: Sequence[Finding] | None) -> Iterator[Reason]:
         yield Reason(f"the {attack_words(attack)} attack proves a larger ε than the certificate's", Cause.EXCEEDED)
     for attack in sorted({each.attack for each in findings if each.verdict == "leak"} - beaten):
         yield Reason(f"the {attack_words(attack)} attack found a leak", Cause.LEAK)
-    for attack in sorted({each.attack for each in findings if each.verdict == "inconclusive"}):
-        yield Reason(f"the {attack_words(attack)} attack decided nothing", Cause.INCONCLUSIVE)
+    for each in findings:
+        if each.verdict == "inconclusive":
+            why = f": {each.notes[0]}" if each.notes else ""
+            yield Reason(f"the {attack_words(each.attack)} attack decided nothing{why}", Cause.INCONCLUSIVE)
 
 
 def _certified(

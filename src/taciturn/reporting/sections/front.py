@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.release import not_to_lean_on
 from taciturn.reporting import formats
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.verdict import Verdict, Word, missed_words, verdict
@@ -78,7 +79,7 @@ def facts(run: RunView) -> list[Fact]:
     """What to know beside the word, in the order in which it is asked."""
     told = {
         WITHOUT_NOISE: without_noise(run),
-        "What holds": "; ".join(claim_words(g) for g in leading_claims(run)) or "nothing: not certified",
+        "What holds": _holds(run),
         "Missed by the policies": _missed(run),
         "Base model": base_model(run),
         "Certified": str((run.certificate or {}).get("created") or "")[:10] or "not certified",
@@ -123,6 +124,13 @@ def from_hub(name: str) -> bool:
         and not name.endswith((".json", ".toml", ".gguf"))
         and not Path(name).exists()
     )
+
+
+def _holds(run: RunView) -> str:
+    if run.certificate is None:
+        return "nothing: not certified"
+    told = [claim_words(g) for g in leading_claims(run) if not not_to_lean_on(g)]
+    return "; ".join(told) or "nothing that anybody should lean on"
 
 
 def _missed(run: RunView) -> str:
