@@ -24,7 +24,7 @@ paths = ["talk.jsonl"]
 spans = "spans"
 [canaries]
 number = 4
-copies = 2
+copies = {copies}
 length = 3
 [screen]
 policy = ["phone"]
@@ -35,12 +35,12 @@ delta = 1e-3
 [audit]
 attacks = ["exposure"]
 """
-MODEL = '[plan.model]\nname = "lstm"\ntokenizer = "bytes"\noptions = { hidden_size = 16, embedding_size = 16 }\n'
+MODEL = '[plan.model]\nname = "lstm"\ntokenizer = "bytes"\noptions = { hidden_size = 48, embedding_size = 48 }\n'
 CRT = f"{MODEL}[plan.options]\npublic = {{ epochs = 1, batch_size = 32 }}\nprivate = {{ steps = 4, batch = 8 }}"
-SGD = f'mechanism = "sgd"\n{MODEL}[plan.options]\nepochs = 60\nbatch_size = 16\noptimiser = {{ lr = 0.01 }}'
+SGD = f'mechanism = "sgd"\n{MODEL}[plan.options]\nepochs = 30\nbatch_size = 16\noptimiser = {{ lr = 0.02 }}'
 
 
-def write(folder: Path, name: str, plan: str, unseen: bool = False) -> Path:
+def write(folder: Path, name: str, plan: str, unseen: bool = False, copies: int = 2) -> Path:
     """A corpus whose secrets are labelled, of which the policies miss some where ``unseen``; and its project."""
     rng, lines = random.Random(1), []
     for i in range(180):
@@ -59,7 +59,7 @@ def write(folder: Path, name: str, plan: str, unseen: bool = False) -> Path:
         lines.append(json.dumps({"text": text, "spans": spans}))
     folder.mkdir()
     (folder / "talk.jsonl").write_text("\n".join(lines) + "\n")
-    (folder / "project.toml").write_text(PROJECT.format(name=name, plan=plan))
+    (folder / "project.toml").write_text(PROJECT.format(name=name, plan=plan, copies=copies))
     return folder / "project.toml"
 
 
@@ -148,7 +148,7 @@ def test_what_labels_of_the_corpus_refute_is_said_by_run(tmp_path: Path) -> None
 
 
 def test_a_leak_comes_first(tmp_path: Path) -> None:
-    code, heard = said("run", str(write(tmp_path / "plain", "plain", SGD)), "--until", "audit")
+    code, heard = said("run", str(write(tmp_path / "plain", "plain", SGD, copies=12)), "--until", "audit")
     assert code == 0
     assert heard.splitlines()[-1].startswith("plain: do not: the exposure attack found a leak; nothing is guaranteed")
     assert told(tmp_path / "plain/work/runs/1") == ("do not", ["leak", "withheld", "unbounded"])
