@@ -95,6 +95,7 @@ def test_may_be_released(released: tuple[Path, str]) -> None:
     last = heard.splitlines()[-1]
     assert last.startswith("mail: may be released: at 1 % false alarms an attack finds at most ")
     assert "no leak was found by exposure; of 60 labelled secrets the policy misses 0" in last
+    assert last.endswith(", provided that the 2 open assumptions hold")
     assert told(folder) == ("may be released", [])
     assert RunView.load(folder).name == "mail"
 

@@ -285,6 +285,7 @@ def test_nobody_hears_an_epsilon_without_its_words(make_run: Callable[..., Path]
     assert facts["Missed by the policies"].startswith("of 200 labelled secrets the policy misses 20 (at most 14.2 %)")
     assert facts["Digest"] == str((run.certificate or {})["digest"])[:16]
     assert facts[front.WITHOUT_NOISE] == "not counted"
+    assert "**May be released, provided that the 2 open assumptions hold.**" in card.render(run)
     counted = front.without_noise(replace(run, tokens={"tokens": 3000, "without_noise": 2999}))
     assert counted == "100 % of 3,000 tokens"
     assert front.without_noise(replace(run, tokens={"tokens": 0, "without_noise": 0})) == "0 % of 0 tokens"

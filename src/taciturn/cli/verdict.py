@@ -11,9 +11,10 @@ def last_line(run: Path, *, result: bool = True) -> dict[str, Any]:
     values for ``--json``: word and reasons."""
     from taciturn.cli.show import out, talk
     from taciturn.reporting.finished_run import RunView
-    from taciturn.reporting.sections.front import of_run
+    from taciturn.reporting.sections.front import judged, of_run
 
     view = RunView.load(run)
     found = of_run(view)
-    (out if result else talk).print(f"{view.name}: {found}", soft_wrap=True, markup=False)
+    provided = f", {clause}" if found.word == "may be released" and (clause := judged(view)) else ""
+    (out if result else talk).print(f"{view.name}: {found}{provided}", soft_wrap=True, markup=False)
     return {"word": found.word, "reasons": list(found.reasons)}

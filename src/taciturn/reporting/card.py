@@ -104,7 +104,8 @@ _WORDS = {"may be released": "May be released", "not yet": "Not to be released y
 def _verdict(run: RunView) -> Iterator[str]:
     """The word first, then what belongs to it. How many tokens were read depends on private text, and stays in the house."""
     found = front.of_run(run)
-    yield f"**{_WORDS[found.word]}.**\n"
+    provided = f", {clause}" if found.word == "may be released" and (clause := front.judged(run)) else ""
+    yield f"**{_WORDS[found.word]}{provided}.**\n"
     yield from (f"- {_plain(reason)}" for reason in found.reasons)
     yield ""
     yield from (

@@ -58,11 +58,23 @@ def of_run(run: RunView) -> Verdict:
     return verdict(leading_claims(run), run.guarantees, against, run.findings, _evidence(run))
 
 
+def to_judge(run: RunView) -> int:
+    """How many assumptions the leading claims leave to a person."""
+    return len({each.text for g in leading_claims(run) for each in g.assumptions if not each.enforced})
+
+
+def judged(run: RunView) -> str:
+    """The same as a clause, empty for none: nobody should hear "may be released" without it."""
+    number = to_judge(run)
+    return (
+        f"provided that the {number} open assumption{'s' * (number != 1)} hold{'s' * (number == 1)}" if number else ""
+    )
+
+
 def front(run: RunView, name: str, slot: int) -> Front:
     """As plain values."""
     found = of_run(run)
     carried = [each for each in found.all_reasons if each.text in found.reasons]
-    open_ = {each.text for g in leading_claims(run) for each in g.assumptions if not each.enforced}
     return {
         "run": name,
         "slot": slot,
@@ -70,7 +82,7 @@ def front(run: RunView, name: str, slot: int) -> Front:
         "reasons": list(found.reasons),
         "causes": [each.cause.name.lower().replace("_", " ") for each in carried if each.cause is not None],
         "more": len(found.all_reasons) - len(found.reasons),
-        "open": len(open_),
+        "open": to_judge(run),
         "facts": facts(run),
     }
 
