@@ -295,7 +295,7 @@ def test_the_share_read_without_noise_stays_in_the_house(make_run: Callable[...,
     folder = make_run("crt")
     (folder / "tokens.json").write_text('{"tokens": 71003, "without_noise": 43119}')
     run = quiet(folder)
-    assert "60.8 % of 71,003 tokens" in render([run])
+    assert "60.8\xa0% of 71,003 tokens" in render([run])
     assert "71,003" not in card.render(run)
     assert front.WITHOUT_NOISE not in card.render(run)
 
