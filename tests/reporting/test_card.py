@@ -89,8 +89,8 @@ def test_card_of_a_bare_run(make_run: Callable[..., Path]) -> None:
 def test_unfit_for_release_is_said_first(four: list[RunView]) -> None:
     text = card.render(four[0])
     promised = text.index("## What is promised")
-    assert text.index("**Not for release.**") < text.index("**none**")
-    assert promised < text.index("**Not for release.**")
+    assert text.index("**Not for release.**") < promised < text.index("**none**")
+    assert "Nothing that anybody should lean on." in text
 
 
 def test_a_hub_model_is_named_as_the_base_and_a_path_is_not(make_run: Callable[..., Path]) -> None:
@@ -124,12 +124,12 @@ def test_a_classifier_is_told_by_its_accuracy(make_run: Callable[..., Path]) -> 
     run, last = RunView.load(folder), f"{told[-1]['accuracy']:.3f}"
     assert f"Held-out accuracy: {last}.\n" in card.render(run)
     assert "erplexity" not in card.render(run)
-    assert f"Held-out accuracy: {last}." in summary.verdict([run], ["c"])[1]
+    assert f"Held-out accuracy: {last}." in summary.told([run], ["c"])
     page = html([run])
     assert f'<span class="big">{last}</span><span class="sub">accuracy</span>' in page
     assert '<th scope="col" role="columnheader">Accuracy</th>' in page
     other = RunView.load(make_run("lm"))
-    said = summary.verdict([run, other], ["c", "lm"])[1]
+    said = summary.told([run, other], ["c", "lm"])
     assert f"Held-out accuracy: {last} for c." in said
     assert any(line.startswith("Held-out perplexity outside known secrets: ") and " for c" not in line for line in said)
     assert "Perplexity or accuracy</th>" in html([run, other])

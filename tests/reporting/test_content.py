@@ -261,7 +261,7 @@ def test_a_seed_of_the_noise_is_not_told(make_run: Callable[..., Path]) -> None:
 
 def test_a_report_of_eight_runs_says_the_same_once(told: dict[int, dict[str, Any]]) -> None:
     assert len(told[8]["runs"]) == 8
-    assert len(" ".join(told[8]["verdict"])) < 900
+    assert len(" ".join(told[8]["told"])) < 900
     assert len(told[4]["corpora"]) == len(told[4]["recall"]) == 1
 
 

@@ -126,6 +126,7 @@ def audit(
     from taciturn.auditing.lower_bounds.against_certificate import exceeded
     from taciturn.auditing.run import audit as attack_all
     from taciturn.cli.show import as_json, step, talk
+    from taciturn.cli.verdict import last_line
     from taciturn.errors import GateClosed, GuaranteeError
 
     with step("attacking the model"):
@@ -153,12 +154,14 @@ def audit(
             notify=lambda said: talk.print(f"exposure: {said}"),
             seed=seed,
         )
+    told: dict[str, Any] = {"findings": [f.to_json() for f in findings]}
+    if not json:
+        _show(run.name, findings)
     if (run / "plan.json").is_file():
         save(run / "audit.json", findings)
+        told["verdict"] = last_line(run, result=not json)
     if json:
-        as_json({"findings": [f.to_json() for f in findings]})
-    else:
-        _show(run.name, findings)
+        as_json(told)
     if broken := exceeded(findings):
         raise GuaranteeError(
             f"{', '.join(broken)}: the lower bound on ε is above the certificate's: the guarantee does not hold, or the "

@@ -61,6 +61,7 @@ def certify(
             return 0
     if run is None:
         raise UsageError("name the run's folder: taciturn certify runs/mail")
+    from taciturn.cli.verdict import last_line
     from taciturn.mechanisms.certify import certify as write
     from taciturn.mechanisms.cost import against_target
 
@@ -101,6 +102,7 @@ def certify(
         talk.print(against_target(target["epsilon"], certificate.epsilon_spent, sigmas))
     for reason in certificate.refuted:
         talk.print(f"refuted: {reason}")
+    last_line(run, result=not json)
     return 4 if certificate.over_target or certificate.refuted else 0
 
 

@@ -35,6 +35,8 @@ def init(
     from taciturn.errors import UsageError
     from taciturn.mechanisms.registry import mechanism as mechanism_named
     from taciturn.project.inspect_files import inspect
+    from taciturn.project.left_out import left_out
+    from taciturn.project.settings import named
     from taciturn.project.suggest import language_note, suggest, suggested_comments
     from taciturn.project.write import render
     from taciturn.text.atomic import write_text
@@ -56,7 +58,7 @@ def init(
         file if file.startswith("hf:") or is_url(file) else os.path.relpath(Path(file).expanduser().absolute(), base)
         for file in files
     ]
-    settings = suggest(seen, paths, output.stem, mechanism, model, format, encoding)
+    settings = suggest(seen, paths, output.stem, mechanism, model, format, encoding, named(output))
     write_text(output, render(settings, output.name, suggested_comments(seen, settings)))
     facts = {
         "format": dict(seen.formats),
@@ -67,6 +69,8 @@ def init(
         "id": seen.id,
         "chat": seen.chat,
         "annotated": seen.spans,
+        "annotations": seen.annotated or None,
+        "may be users": list(seen.maybe_users[:4]),
         "language": seen.language,
         "lower_case": seen.lower,
         "documents": seen.documents,
@@ -81,12 +85,14 @@ def init(
     }
     for name, why in seen.unreadable:
         talk.print(f"left as it is, it would stop the screening: {name}: {why}")
+    without = [said for lines in left_out(seen, settings).values() for said in lines]
     if json:
-        as_json({"project": str(output), "seen": facts})
+        as_json({"project": str(output), "seen": facts, "left_out": without})
     else:
         rows = [(name.replace("_", " "), _said(value)) for name, value in facts.items() if value not in (None, [])]
         out.print(table("seen and suggested", ("what", "value"), rows))
-        out.print(language_note(seen))
+        for said in (language_note(seen), *without):
+            out.print(said)
     talk.print(f"wrote {output}; read it, then: taciturn run {output}")
 
 

@@ -33,6 +33,7 @@ def run(
     import os
 
     from taciturn.cli.show import as_json, claims, out, screening, talk, training
+    from taciturn.cli.verdict import last_line
     from taciturn.errors import Interrupted, UsageError
     from taciturn.project.context import Show
     from taciturn.project.done_steps import opened
@@ -54,9 +55,7 @@ def run(
             raise Interrupted(f"{str(stopped).partition(';')[0]}; taciturn run {project} goes on") from None
     reasons = work.missed
     certificate = work.certificate if any(step.name == "certify" for step in work.steps) else None
-    if json:
-        as_json(_summary(work, reasons))
-    else:
+    if not json:
         for step in work.steps:
             out.print(f"{step.name:<8} {step.state:<5} {step.words}")
         claims(certificate.words if certificate else (), verbose)
@@ -64,6 +63,9 @@ def run(
         talk.print(f"not for release: {reason}")
     for reason in reasons:
         talk.print(f"not met: {reason}")
+    verdict = last_line(work.run_folder, result=not json) if certificate else None
+    if json:
+        as_json(_summary(work, reasons) | ({"verdict": verdict} if verdict else {}))
     return 4 if reasons else 0
 
 

@@ -14,6 +14,7 @@ from taciturn.mechanisms.materials import gather, initial_model, is_cut
 from taciturn.mechanisms.planning import make_plan, within_target
 from taciturn.mechanisms.run_folder import Run, begin, check_resumable, corpus_salt
 from taciturn.mechanisms.settings import RunConfig
+from taciturn.mechanisms.tokens_read import tokens_read
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.corpus.screened import load as load_screened
 from taciturn.text.document import Record
@@ -57,7 +58,8 @@ def train(
             world.once(lambda: check_resumable(plan, screened.path, out))
         ready = gather(config, plan, screened, valid, world)
         if not resume:
-            world.once(lambda: begin(config, plan, screened, out, ready.options.valid is not None))
+            read = tokens_read(plan, screened, ready)
+            world.once(lambda: begin(config, plan, screened, out, ready.options.valid is not None, read))
         with remembered(plan, screened.path, out, world.leads) as begun:
             fit(
                 plan,

@@ -3,7 +3,8 @@
 run.toml       the configuration, complete          plan.json      what it came to: phases, events, steps
 ledger.jsonl   every step's event                   metrics.jsonl  numbers per step
 evidence.json  what the guarantee rests on          model/         the exported model
-checkpoints/   (mode 0700) to resume from, with the  tensorboard/   wandb/  by report_to
+tokens.json    how many were read, with noise or not  tensorboard/  wandb/  by report_to
+checkpoints/   (mode 0700) to resume from, with the
                lock and, until the end, the noise key
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from taciturn.mechanisms.config import existing
 from taciturn.mechanisms.corpus_history import ENDED, not_rewound
 from taciturn.mechanisms.planning import evidence_of
 from taciturn.mechanisms.settings import RunConfig, load_config, save_config
+from taciturn.mechanisms.tokens_read import TOKENS
 from taciturn.privacy.certificates.certificate import LEDGER
 from taciturn.privacy.certificates.ledger_lines import is_finished
 from taciturn.screening.corpus.screened import ScreenedCorpus
@@ -72,12 +75,15 @@ def corpus_salt(out: Path, resume: bool) -> bytes:
     return existing(path, "run to resume").read_bytes()
 
 
-def begin(config: RunConfig, plan: Plan, screened: ScreenedCorpus, out: Path, validated: bool) -> None:
-    """Write what a run is, before its first step."""
+def begin(
+    config: RunConfig, plan: Plan, screened: ScreenedCorpus, out: Path, validated: bool, read: Mapping[str, int]
+) -> None:
+    """Write what a run is, before its first step. validated: whether it measures held-out text; read: see tokens_read.py."""
     save_config(config, out / "run.toml")
     write_text(out / "plan.json", json.dumps(plan.to_json(), indent=1, sort_keys=True))
     evidence = evidence_of(config, plan, screened, validated)
     write_text(out / "evidence.json", json.dumps(evidence.to_json(), indent=1, sort_keys=True))
+    write_bytes(out / TOKENS, json.dumps(dict(read)).encode(), 0o600)  # depends on private text, and is not exported
 
 
 def check_resumable(plan: Plan, corpus: Path | None, out: Path) -> None:

@@ -103,11 +103,12 @@ class TrainConfig(Strict):
 
 class RunConfig(Strict):
     """run.toml. The mechanism's own options stand in ``options``. corpus: a screened folder or its URL,
-    of which a run notes the copy it read. allow: what would else be an error in the plan, by name
-    (see :mod:`taciturn.mechanisms.refusals`)."""
+    of which a run notes the copy it read. name: what reports call the run, else its folder's. allow: what would else be an
+    error in the plan, by name (see :mod:`taciturn.mechanisms.refusals`)."""
 
     mechanism: str
     corpus: Annotated[str, BeforeValidator(os.fspath)]
+    name: str | None = Field(None, min_length=1, max_length=100)
     model: ModelConfig
     epsilon: float | None = Field(None, gt=0)
     delta: float | None = Field(None, gt=0, lt=1)

@@ -34,6 +34,7 @@ TABLES = {
 
 WORDS = {
     "folder": "where everything is written, beside this file",
+    "name": 'what reports and cards call the model | "mail"',
     # read
     "paths": "files or globs, relative to this file; s3:// and other URLs; or hf:NAME#SPLIT",
     "read.format": "auto goes by the name's ending; lines, whatsapp and slack must be named",

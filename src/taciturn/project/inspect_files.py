@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Any
@@ -67,9 +67,12 @@ class Field:
 @dataclass(frozen=True, slots=True)
 class Look:
     """What was seen. formats: files by format. texts: candidate fields for the text, the likeliest first; user, label, id:
-    names of fields or None. chat: a form of ``ReadOptions.chat``. turns: rows are dialogues. spans: rows have annotated
-    secrets. documents: looked at; whole: that is all of them. unreadable: (file, why). lower: the text has no capitals; then
-    levels: those of π_c, weakest first, and the share of words that each marks."""
+    names of fields or None; users: how many were seen, under that field or named by the format, as senders of mail are;
+    maybe_users: of fields whose values come again and again, where none has the name of a user's.
+    chat: a form of ``ReadOptions.chat``. turns: rows are dialogues. spans: there are annotated secrets, ``annotated`` of
+    them, ``spans_in_turns``: in turns or messages. documents: looked at; whole: that is all of them. unreadable: (file,
+    why). lower: the text has no capitals; then levels: those of π_c, weakest first, and the share of words that each
+    marks."""
 
     formats: Mapping[str, int]
     texts: tuple[str, ...]
@@ -88,6 +91,9 @@ class Look:
     unreadable: tuple[tuple[str, str], ...]
     lower: bool = False
     levels: tuple[tuple[str, float], ...] = ()
+    maybe_users: tuple[str, ...] = ()
+    annotated: int = 0
+    spans_in_turns: bool = False
 
     @property
     def text(self) -> str | None:
@@ -105,6 +111,7 @@ def inspect(corpus: Corpus, format: str = "auto") -> Look:
     formats: dict[str, int] = {}
     fields: dict[str, Field] = {}
     found: list[tuple[bool, Any]] = []  # whether the row has fields of its own
+    senders: list[str | None] = []
     unreadable: list[tuple[str, str]] = []
     size, whole = 0, True
     for source, kind, why in _files(corpus, format):
@@ -114,7 +121,7 @@ def inspect(corpus: Corpus, format: str = "auto") -> Look:
             if why:
                 raise DataError(why)
             items = FORMATS[kind](source.path, source.name, _any(format, corpus.options.encoding, fielded))
-            rows = list(islice((item.value for item in items if isinstance(item, Row)), max(room, 0) + 1))
+            rows = list(islice((item for item in items if isinstance(item, Row)), max(room, 0) + 1))
         except DataError as error:
             unreadable.append((source.name, str(error)))
             continue
@@ -124,7 +131,8 @@ def inspect(corpus: Corpus, format: str = "auto") -> Look:
         whole = whole and len(rows) <= room
         size += source.size
         formats[kind] = formats.get(kind, 0) + 1
-        found += [(fielded, row) for row in rows[: max(room, 0)]]
+        found += [(fielded, row.value) for row in rows[: max(room, 0)]]
+        senders += [row.user for row in rows[: max(room, 0)]]
     if not formats:
         first, why = unreadable[0]
         more = f"; and {len(unreadable) - 1} more files" if len(unreadable) > 1 else ""
@@ -132,7 +140,7 @@ def inspect(corpus: Corpus, format: str = "auto") -> Look:
     for fielded, row in found:
         for name, value in _flat(row) if fielded else ():
             fields.setdefault(name, Field()).add(value)
-    return _seen(formats, fields, found, size, whole, tuple(unreadable))
+    return _seen(formats, fields, found, senders, size, whole, tuple(unreadable))
 
 
 def _files(corpus: Corpus, format: str) -> Iterator[tuple[Source, str, str]]:
@@ -174,6 +182,7 @@ def _seen(
     formats: Mapping[str, int],
     fields: Mapping[str, Field],
     found: Sequence[tuple[bool, Any]],
+    senders: Sequence[str | None],
     size: int,
     whole: bool,
     unreadable: tuple[tuple[str, str], ...],
@@ -187,25 +196,70 @@ def _seen(
     characters = sum(map(len, said))
     speaks, lower = language_of_texts(said), lower_case(said)
     user = _named(fields, USER_NAMES, n, lambda f: len(f.values) > 1)
+    label = _named(fields, LABEL_NAMES, n, lambda f: 2 <= len(f.values) <= min(50, n // 4) and f.words <= 3 * f.rows)
+    whole_spans, turn_spans = _annotations(rows)
     return Look(
         formats,
         texts,
         user if user not in texts[:1] else None,
         _named(fields, ID_NAMES, n, lambda f: len(f.values) == n and not f.kinds & {"list", "other"}),
-        _named(fields, LABEL_NAMES, n, lambda f: 2 <= len(f.values) <= min(50, n // 4) and f.words <= 3 * f.rows),
+        label,
         chat,
         turns,
-        "spans" in fields and fields["spans"].kinds == {"list"},
+        whole_spans + turn_spans > 0 or ("spans" in fields and fields["spans"].kinds == {"list"}),
         speaks,
         len(found),
         whole,
-        len(fields[user].values) if user else None,
+        len(fields[user].values) if user else _known(senders),
         characters / len(found) if found else 0.0,
         size,
         unreadable,
         lower,
         levels(list(spread(said, MEASURED)), speaks) if lower else (),
+        () if user else tuple(_repeating(fields, n, {*texts, label or ""})),
+        whole_spans + turn_spans,
+        turn_spans > 0,
     )
+
+
+def _known(senders: Sequence[str | None]) -> int | None:
+    """How many users the format itself names, as mail does its senders; None where it says nothing of most documents."""
+    named = [each for each in senders if each is not None]
+    return len(set(named)) if named and len(named) >= 0.9 * len(senders) else None
+
+
+def _repeating(fields: Mapping[str, Field], n: int, others: Set[str]) -> Iterator[str]:
+    """Fields that nearly every row has a short value under, of which there are many, and each comes more than once or twice:
+    as people do. The most values first."""
+    likely = {
+        name: each
+        for name, each in fields.items()
+        if name not in others
+        and _NAME.fullmatch(name)
+        and each.rows >= 0.9 * n
+        and each.kinds <= {"text", "whole number"}
+        and each.words <= 3 * each.rows
+        and 5 <= len(each.values) <= 0.6 * n
+    }
+    yield from sorted(likely, key=lambda name: (-len(likely[name].values), name))
+
+
+def _annotations(rows: Sequence[Any]) -> tuple[int, int]:
+    """Annotated spans of whole rows, and of their turns or messages, under the names that reading takes them from."""
+    whole = inside = 0
+    for row in rows:
+        if not isinstance(row, Mapping):
+            continue
+        whole += _length(row.get("spans"))
+        for name in ("turns", "messages", "conversations"):
+            said = row.get(name)
+            for each in said if isinstance(said, list) else ():
+                inside += _length(each.get("spans")) if isinstance(each, Mapping) else 0
+    return whole, inside
+
+
+def _length(value: Any) -> int:
+    return len(value) if isinstance(value, list) else 0
 
 
 def _texts(fields: Mapping[str, Field], n: int) -> Iterator[str]:

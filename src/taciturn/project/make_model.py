@@ -71,11 +71,12 @@ def train(shared: Shared) -> tuple[str, str]:
     if runs.Run(folder).finished:
         return f"{folder}", "kept"
     resume = resumable(folder)
-    config, valid = shared.config, None
+    name = shared.project.name + ("" if folder.name == "1" else f" {folder.name}")
+    config, valid = shared.config.model_copy(update={"name": name}), None
     if shared.own_validation:
         outside = split.records(shared.texts.outside, cast("Unit", shared.screened.manifest.unit))
         valid = outside[: config.train.valid_limit]
-    with shared.show.training(f"run {folder.name}", config.epsilon) as notify:
+    with shared.show.training(name, config.epsilon) as notify:
         runs.train(config, folder, screened=shared.screened, valid=valid, resume=resume, notify=notify)
     return f"{folder}" + (" (resumed)" if resume else ""), "done"
 

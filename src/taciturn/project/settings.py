@@ -122,8 +122,12 @@ class Export(Strict):
     output: str | None = "model"
 
 
+NOISELESS = ("sgd", "redacted")
+"""Mechanisms that no target fits."""
+
+
 class Plan(Strict):
-    """What run.toml says, but for the corpus."""
+    """What run.toml says, but for the corpus. epsilon: 3 where nothing is said, none for ``NOISELESS``."""
 
     mechanism: str = "crt"
     epsilon: float | None = Field(3.0, gt=0)
@@ -142,11 +146,12 @@ class Plan(Strict):
             update={"valid": tuple(str((base / path).resolve()) for path in self.train.valid)}
         )
         parse(mechanism(self.mechanism).Config, self.options, f"options of {self.mechanism}")
+        asked = "epsilon" in self.model_fields_set or self.mechanism not in NOISELESS
         return RunConfig(
             mechanism=self.mechanism,
             corpus=str(corpus.resolve()),
             model=model,
-            epsilon=self.epsilon,
+            epsilon=self.epsilon if asked else None,
             delta=self.delta,
             options=self.options,
             seeds=self.seeds,
@@ -156,9 +161,10 @@ class Plan(Strict):
 
 
 class Settings(Strict):
-    """The whole file. folder: where everything is written, beside the file."""
+    """The whole file. folder: where everything is written, beside the file. name: what reports and cards call its models."""
 
     folder: str
+    name: str | None = Field(None, min_length=1, max_length=80)
     read: Read
     split: Split = Split()
     canaries: Canaries = Canaries()
@@ -184,6 +190,20 @@ class Project:
     @property
     def folder(self) -> Path:
         return self.base / self.settings.folder
+
+    @property
+    def name(self) -> str:
+        """As the file says; else its own name, or, of a project.toml, that of the folder it lies in."""
+        return self.settings.name or named(self.path)
+
+
+def named(path: Path) -> str:
+    """What a project is called whose file does not say it.
+
+    >>> named(Path("/home/ann/mail/project.toml")), named(Path("chats.toml"))
+    ('mail', 'chats')
+    """
+    return path.stem if path.stem != "project" else path.absolute().parent.name or path.stem
 
 
 def load(path: Path) -> Project:

@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 
 from taciturn.mechanisms.registry import mechanism as mechanism_named
 from taciturn.mechanisms.settings import ModelConfig
-from taciturn.project.inspect_files import UNFIELDED, Look
-from taciturn.project.settings import Audit, Canaries, Plan, Read, Screen, Settings, Split
+from taciturn.project.inspect_files import Look
+from taciturn.project.left_out import FEW, SIDE, left_out, owners
+from taciturn.project.settings import NOISELESS, Audit, Canaries, Plan, Read, Screen, Settings, Split
 from taciturn.screening.policies.rare_words import languages
 
 PACKS = {
@@ -23,9 +24,8 @@ PUBLIC = (
     "Never make it from the corpus itself. A secret that is one of its values is then not covered.",
 )
 """What `public_values` may hold."""
-FEW = 1000
-"""With fewer documents, canaries would be a visible share of the corpus, and hardly a value stands in enough records for a
-table of common ones (docs/how-to/learned-values.md)."""
+MOST_HELD = 1 / 3
+"""Share of users (or documents) that a split keeps out at most, so that there is something left to train on."""
 
 
 def suggest(
@@ -36,6 +36,7 @@ def suggest(
     model: str = "lstm",
     format: str = "auto",
     encoding: str | None = None,
+    name: str | None = None,
 ) -> Settings:
     """Settings to begin with. δ is below one over ten times the number of documents; a batch of noised steps is at most a
     tenth of them, so that sampling still hides who was drawn."""
@@ -51,10 +52,12 @@ def suggest(
     )
     n = look.about
     canaries = CANARIES if n >= FEW else 0
-    split = Split(held_out=0.05 if n >= 200 else 0.1 if n >= 20 else 0.0)
-    attacks = (*(("exposure",) if canaries else ()), *(("membership",) if split.held_out else ()))
+    split = Split(held_out=_held_out(owners(look)))
+    attacked = round(split.held_out * owners(look)) >= SIDE
+    attacks = (*(("exposure",) if canaries else ()), *(("membership",) if attacked else ()))
     return Settings(
         folder=folder,
+        name=name,
         read=read,
         split=split,
         canaries=Canaries(number=canaries, copies=COPIES),
@@ -63,13 +66,24 @@ def suggest(
         ),
         plan=Plan(
             mechanism=mechanism,
-            epsilon=None if mechanism in ("sgd", "redacted") else 3.0,  # no noise, no target
+            epsilon=None if mechanism in NOISELESS else 3.0,  # no noise, no target
             delta=delta(n),
             model=_model(model, look, mechanism),
             options=_options(mechanism, n),
         ),
         audit=Audit(attacks=attacks),
     )
+
+
+def _held_out(number: int) -> float:
+    """Of so many users or documents: a twentieth, more where a membership attack needs it, and a tenth, to measure utility,
+    where that would be more than ``MOST_HELD``.
+
+    >>> _held_out(4000), _held_out(120), _held_out(59), _held_out(19)
+    (0.05, 0.167, 0.1, 0.0)
+    """
+    needed = math.ceil(1000 * SIDE / max(number, 1)) / 1000
+    return max(0.05, needed) if needed <= MOST_HELD + 1e-3 else 0.1 if number >= 20 else 0.0
 
 
 def unit(look: Look) -> str:
@@ -91,15 +105,14 @@ def suggested_comments(look: Look, settings: Settings) -> Mapping[str, Sequence[
     kinds = ", ".join(f"{number} {kind}" for kind, number in sorted(look.formats.items()))
     seen = f"{look.documents:,} documents" + ("" if look.whole else f", the first of about {look.about:,}")
     read = [f"Seen: {kinds} file{'s' if sum(look.formats.values()) > 1 else ''}; {seen}; {look.bytes / 1e6:,.1f} MB."]
-    if not set(look.formats) <= set(UNFIELDED) and len(look.texts) > 1:
-        read.append(f"Fields with text: {', '.join(look.texts[:6])}.")
     if look.users is not None:
         read.append(f"{look.users:,} users; one with many records: user_dp promises something about the whole of them.")
     if look.user is None and (look.turns or {"whatsapp", "slack"} & set(look.formats)):
         read.append('user = "speaker" (or as the turns have it) makes each turn a document of who said it.')
     read += [f"Not readable: {name}" for name, _ in look.unreadable[:3]]
-    return {
-        "read": read,
+    without = left_out(look, settings)
+    return without | {
+        "read": [*read, *without.get("read", ())],
         "screen": [_language(look), *([_lower(look)] if look.lower else []), *PUBLIC],
         "plan": [_mechanism_note(settings), *_table_note(settings)],
     }

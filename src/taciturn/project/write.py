@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import types
 import typing
 from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +49,8 @@ def _table(model: BaseModel, path: str, notes: Mapping[str, Sequence[str]], off:
     for key, value, hidden in tables:
         yield ""
         said, example = words_for(key, table=True)
-        yield from (f"# {line}" for line in (said, *notes.get(key, ())) if line)
+        for line in (said, *notes.get(key, ())):
+            yield from textwrap.wrap(line, WIDTH, initial_indent="# ", subsequent_indent="# ", break_on_hyphens=False)
         yield f"{'# ' if hidden else ''}[{key}]"
         if isinstance(value, BaseModel):
             yield from _table(value, key, notes, hidden)

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.release import not_to_lean_on
 from taciturn.reporting import formats
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.hub import Hub
-from taciturn.reporting.sections import summary
+from taciturn.reporting.sections import front, summary
+from taciturn.reporting.verdict import attack_words
 
 NOTHING = Hub()
 
@@ -62,8 +65,10 @@ def render(run: RunView, config: Mapping[str, Any] | None = None, hub: Hub = NOT
         _head(run, kind, hub, ours=module is not None),
         f"# {_plain(run.name)}\n",
         f"{kind.words} trained with taciturn by {summary.method(run)}.\n",
+        *_verdict(run),
         "## What is promised\n",
         *_claims(run),
+        *_not_covered(run),
         "## How well it predicts\n",
         *_quality(run),
         "## What was tried against it\n",
@@ -84,37 +89,57 @@ def _head(run: RunView, kind: Kind, hub: Hub, *, ours: bool) -> str:
     """YAML front matter."""
     base = str((run.plan.get("model") or {}).get("name") or "")
     library = f"library_name: {'taciturn' if ours else 'transformers'}"
-    lines = [*hub.lines(base if _from_hub(base) else None), library, f"pipeline_tag: {kind.pipeline}"]
+    lines = [*hub.lines(base if front.from_hub(base) else None), library, f"pipeline_tag: {kind.pipeline}"]
     return "\n".join(["---", *lines, "---\n"])
 
 
-def _from_hub(name: str) -> bool:
-    """Whether ``name`` looks like a hub name ("gpt2", "owner/model") rather than a kind of ours, a file or a folder."""
-    return (
-        bool(name)
-        and name not in ("lstm", "awd-lstm")
-        and not name.startswith((".", "/", "~"))
-        and not name.endswith((".json", ".toml"))
-        and not Path(name).exists()
+_WORDS = {"may be released": "May be released", "not yet": "Not to be released yet", "do not": "Not for release"}
+
+
+def _verdict(run: RunView) -> Iterator[str]:
+    """The word first, then what belongs to it. How many tokens were read depends on private text, and stays in the house."""
+    found = front.of_run(run)
+    provided = f", {clause}" if found.word == "may be released" and (clause := front.judged(run)) else ""
+    yield f"**{_WORDS[found.word]}{provided}.**\n"
+    yield from (f"- {_plain(reason)}" for reason in found.reasons)
+    yield ""
+    yield from (
+        f"- {fact['what']}: {_plain(fact['said'])}" for fact in front.facts(run) if fact["what"] != front.WITHOUT_NOISE
     )
+    yield ""
 
 
 def _claims(run: RunView) -> Iterator[str]:
     if run.certificate is None:
         yield "Nothing: this run was not certified.\n"
         return
-    if run.certificate.get("release") is False:
-        yield "**Not for release.**\n"
-        yield from (f"- {_plain(str(reason))}" for reason in run.certificate.get("reasons") or ())
-        yield ""
-    for g in run.guarantees:
+    promised = [g for g in run.guarantees if not not_to_lean_on(g)]
+    for g in promised:
         yield f"- **{g.status}**: {_plain(g.words())}"
-        if enforced := [_plain(a.text) for a in g.assumptions if a.enforced]:
-            yield f"  - kept by the code: {'; '.join(enforced)}"
-        if left := [_plain(a.text) for a in g.assumptions if not a.enforced]:
-            yield f"  - left for you to judge: {'; '.join(left)}"
-    if run.guarantees:
+        yield from _rests_on(g)
+    if not promised:
+        yield "Nothing that anybody should lean on.\n"
+    elif any(g.status == "conditional" for g in promised):
         yield "\n`conditional` means that a claim rests on something taciturn cannot check.\n"
+
+
+def _rests_on(g: Guarantee) -> Iterator[str]:
+    if enforced := [_plain(a.text) for a in g.assumptions if a.enforced]:
+        yield f"  - kept by the code: {'; '.join(enforced)}"
+    if left := [_plain(a.text) for a in g.assumptions if not a.enforced]:
+        yield f"  - left for you to judge: {'; '.join(left)}"
+
+
+def _not_covered(run: RunView) -> Iterator[str]:
+    """Every claim that nobody should lean on, with why."""
+    if not_covered := [(g, why) for g in run.guarantees if (why := not_to_lean_on(g))]:
+        yield "\n## What is not covered\n"
+        yield from (f"- **{g.status}**: {_plain(g.words())} {_plain(_because(g, why))}" for g, why in not_covered)
+        yield ""
+
+
+def _because(g: Guarantee, why: str) -> str:
+    return "" if why in g.words() else f"No protection: {why}."
 
 
 def _quality(run: RunView) -> Iterator[str]:
@@ -139,7 +164,7 @@ def _audit(run: RunView) -> Iterator[str]:
     for f in run.findings:
         show = formats.bits if f.unit_of_score == "bits" else formats.rate
         cells = [
-            summary.attack_words(f.attack),
+            attack_words(f.attack),
             f"{show(f.score)} {f.unit_of_score}",
             show(f.null.get("p95")),
             formats.probability(f.null.get("p")),

@@ -12,9 +12,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from taciturn.privacy.guarantees.guarantee import to_number
+from taciturn.privacy.guarantees.release import not_to_lean_on
 from taciturn.reporting.finished_run import RunView
-from taciturn.reporting.sections import attacks, flow, protected, provenance, recall, signoff, summary, values
+from taciturn.reporting.sections import attacks, flow, front, protected, provenance, recall, signoff, summary, values
 from taciturn.reporting.sections.costs import budget
+from taciturn.reporting.verdict import headline
 
 POINTS = 400
 """A curve along training keeps at most this many points."""
@@ -48,11 +50,12 @@ def collect(runs: Sequence[RunView], recalls: Sequence[Mapping[str, Any]] = ()) 
         raise ValueError("a report needs at least one run")
     names = _labels([run.name for run in runs])
     labelled = list(zip(names, runs, strict=True))
-    headline, words = summary.verdict(runs, names)
+    first = headline({name: front.of_run(run) for name, run in labelled})
     return {
-        "title": f"{headline} · taciturn report",
-        "headline": headline,
-        "verdict": words,
+        "title": f"{first} · taciturn report",
+        "headline": first,
+        "verdicts": [front.front(run, name, slot) for slot, (name, run) in enumerate(labelled)],
+        "told": summary.told(runs, names),
         "runs": [summary.run_row(run, name, slot) for slot, (name, run) in enumerate(labelled)],
         "protected": protected.protection(labelled),
         "claims": _claims(labelled),
@@ -103,6 +106,7 @@ def _claims(labelled: Sequence[tuple[str, RunView]]) -> list[dict[str, Any]]:
                 "epsilon": g.epsilon,
                 "delta": g.delta,
                 "status": g.status,
+                "lean": not not_to_lean_on(g),
                 "theorem": g.theorem,
                 "accountant": g.accountant,
                 "words": g.words(),

@@ -16,6 +16,7 @@ from typing import Any
 from taciturn.auditing import finding as findings_file
 from taciturn.auditing.finding import Finding
 from taciturn.errors import DataError
+from taciturn.mechanisms.tokens_read import TOKENS
 from taciturn.privacy.accounting.events import Event
 from taciturn.privacy.certificates.exported_model import VALUES
 from taciturn.privacy.certificates.ledger import Ledger
@@ -33,7 +34,8 @@ class RunView:
     events: how often each event stands in the ledger. metrics: rows of ``metrics.jsonl`` in order (``kind`` is "step" or
     "eval"). certificate, findings: None when the run was not certified, not audited. model: config.json of the model.
     screened: counts of the screened corpus, where the run's own folder says where it lies and it is still that corpus.
-    values: the table of common values that the run released, None where it released none.
+    values: the table of common values that the run released, None where it released none. tokens: how many training read in
+    all, and how many of them without noise (tokens.json); None where the run did not count them.
     """
 
     name: str
@@ -47,6 +49,7 @@ class RunView:
     model: Json = field(default_factory=dict)
     screened: Json | None = None
     values: Table | None = None
+    tokens: Json | None = None
 
     @staticmethod
     def load(folder: str | Path) -> RunView:
@@ -60,7 +63,7 @@ class RunView:
         ledger = folder / "ledger.jsonl"
         evidence = json_object(folder / "evidence.json") or {}
         return RunView(
-            name=folder.resolve().name,
+            name=_name(folder),
             plan=plan,
             events=dict(Ledger.read(ledger).counts()) if ledger.exists() else {},
             metrics=tuple(json_lines(folder / "metrics.jsonl")),
@@ -71,6 +74,7 @@ class RunView:
             model=json_object(folder / "model" / "config.json") or {},
             screened=_screened(folder / "run.toml", evidence.get("counts") or {}),
             values=Table.from_bytes((folder / VALUES).read_bytes()) if (folder / VALUES).exists() else None,
+            tokens=json_object(folder / TOKENS),
         )
 
     def rows(self, kind: str) -> list[Json]:
@@ -81,6 +85,15 @@ class RunView:
         """The last finding of an attack, or None when it was not run."""
         found = [f for f in self.findings or () if f.attack == attack]
         return found[-1] if found else None
+
+
+def _name(folder: Path) -> str:
+    """What run.toml calls the run; the folder's own name where it calls it nothing."""
+    try:
+        named = tomllib.loads((folder / "run.toml").read_text("utf-8")).get("name")
+    except (OSError, ValueError):
+        named = None
+    return named if isinstance(named, str) and named else folder.resolve().name
 
 
 def _guarantees(certificate: Json | None, path: Path) -> tuple[Guarantee, ...]:

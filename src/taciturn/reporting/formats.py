@@ -135,6 +135,15 @@ def percent(value: float | None) -> str:
     return "100%" if value == 1 else f"{general(100 * value, 2)}%"
 
 
+def kept(text: str) -> str:
+    """A sentence that breaks neither before a per cent sign nor inside an equation.
+
+    >>> kept("at 1 % false alarms, ε = 3")
+    'at 1\\xa0% false alarms, ε\\xa0=\\xa03'
+    """
+    return text.replace(" %", "\u00a0%").replace(" = ", "\u00a0=\u00a0")
+
+
 _SYMBOLS = (("epsilon", "ε"), ("delta2", "δ₂"), ("delta", "δ"), ("gamma", "γ"), ("_", " "))
 
 

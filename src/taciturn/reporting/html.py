@@ -15,7 +15,7 @@ from taciturn.reporting.figures import section_figures
 from taciturn.reporting.figures.drawing import DASHES
 from taciturn.reporting.figures.svg import SERIES
 from taciturn.reporting.finished_run import RunView
-from taciturn.reporting.formats import FORMATTERS, costs, named
+from taciturn.reporting.formats import FORMATTERS, costs, kept, named
 
 SECTIONS = (
     ("summary", "Summary"),
@@ -41,6 +41,9 @@ TONES = {
     "leak": "bad",
     "no leak found": "good",
     "inconclusive": "warn",
+    "may be released": "good",
+    "not yet": "warn",
+    "do not": "bad",
 }
 
 
@@ -79,7 +82,7 @@ def page(content: Mapping[str, Any]) -> str:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    environment.filters |= {**FORMATTERS, "named": named, "costs": costs}
+    environment.filters |= {**FORMATTERS, "named": named, "costs": costs, "kept": kept}
     return environment.get_template("template.html").render(
         d=content,
         plots={

@@ -217,3 +217,13 @@ def test_tpr_at_fpr() -> None:
     assert low < tpr < high
     assert tpr_at_fpr(members, nonmembers, 0.001) is None  # one expected false positive: noise
     assert tpr_at_fpr(np.ones(1000), np.ones(1000), 0.01)[0] == 0.0  # ties can't be split
+
+
+@given(st.integers(1, 60), st.integers(1, 60), st.integers(0, 2**32 - 1), st.integers(1, 6))
+def test_the_null_of_an_auc_is_never_above_one(n1: int, n0: int, seed: int, kinds: int) -> None:
+    """However few, and whatever ties: exact up to 100 scores, normal beyond."""
+    rng = np.random.default_rng(seed)
+    p, p95 = nulls.auc_null(rng.integers(0, kinds, n1).astype(float), rng.integers(0, kinds, n0).astype(float))
+    assert 0.5 <= p95 <= 1.0
+    assert 0.0 <= p <= 1.0 + 1e-9
+    assert nulls.split_accuracy_p95(n1, n0) <= 1.0

@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from taciturn.privacy.accounting.tradeoff import FALSE_ALARMS
 from taciturn.privacy.guarantees.evidence import Evidence
-from taciturn.privacy.guarantees.guarantee import Guarantee, from_number
+from taciturn.privacy.guarantees.guarantee import EMPTY, Guarantee, from_number
 from taciturn.privacy.guarantees.statements import MISSED, RARE, SECRET
 
 RELEASE = (
@@ -41,6 +42,26 @@ _ALLOWED = {
     "cannot-learn": "the plan was allowed although it cannot learn: that attacks find nothing then shows nothing",
     "large-delta": "the plan was allowed with a δ that is not below one over the number of units that noise protects",
 }
+
+
+LEAN = 0.5
+"""Share of cases that an attack may find at 1 % false alarms, up to which a claim is protection. Beyond it what is looked
+for is found more often than not, while 99 of 100 others are left in peace. In Gaussian DP that is μ = 2.33: ε = 12.1 at
+δ = 1e-5."""
+
+
+def not_to_lean_on(each: Guarantee) -> str:
+    """Why nobody should lean on a statement; "" of one that is a bound and leaves attacks at most ``LEAN``."""
+    if each.status in EMPTY:
+        return each.reason
+    if each.status not in ("proved", "conditional"):
+        return each.reason or "it is an estimate and no bound"
+    told = each.trade_off
+    found = each.delta + FALSE_ALARMS * math.exp(min(each.epsilon, 100.0)) if told is None else told.detected
+    if found <= LEAN:
+        return ""
+    share = "every case" if told is None or not told.limits else f"{told.share()} of cases"
+    return f"at {100 * FALSE_ALARMS:g} % false alarms an attack may find {share}, more than half"
 
 
 def refutations(statements: Iterable[Guarantee]) -> list[str]:

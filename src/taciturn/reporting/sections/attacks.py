@@ -9,6 +9,7 @@ from taciturn.auditing.finding import Finding
 from taciturn.privacy.guarantees.guarantee import from_number
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.sections import summary
+from taciturn.reporting.verdict import attack_words
 
 GRID = (0.001, 0.01, 0.05, 0.1, 0.3, 0.5, 0.7, 0.9)
 """False positive rates at which the table under a ROC curve stands."""
@@ -38,7 +39,7 @@ def finding(found: Finding, name: str, slot: int) -> dict[str, Any]:
     return {
         "run": name,
         "slot": slot,
-        "attack": summary.attack_words(found.attack),
+        "attack": attack_words(found.attack),
         "score": found.score,
         "unit_of_score": found.unit_of_score,
         "interval": found.interval,
@@ -71,7 +72,7 @@ def against(labelled: Sequence[tuple[str, RunView]]) -> list[dict[str, Any]]:
     as a multiple of the ledger's.
     """
     return [
-        {"run": name, "slot": slot, "attack": summary.attack_words(found.attack), **_compared(found)}
+        {"run": name, "slot": slot, "attack": attack_words(found.attack), **_compared(found)}
         for slot, (name, run) in enumerate(labelled)
         for found in run.findings or ()
         if found.detail.get("certificate") or found.detail.get("eps_lower") is not None
@@ -120,7 +121,7 @@ def arrays(labelled: Sequence[tuple[str, RunView]]) -> dict[str, Any]:
                     {
                         "run": name,
                         "slot": slot,
-                        "attack": summary.attack_words(attack),
+                        "attack": attack_words(attack),
                         "fpr": fpr,
                         "tpr": tpr,
                         "at": at,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from taciturn.privacy.guarantees.guarantee import EMPTY
+from taciturn.privacy.guarantees.release import not_to_lean_on
 from taciturn.reporting import formats
 from taciturn.reporting.finished_run import RunView
 from taciturn.screening.policies.public_kinds import SAID
@@ -55,12 +55,12 @@ _UNITS = {
 
 
 def protection(labelled: Sequence[tuple[str, RunView]]) -> list[dict[str, Any]]:
-    """A paragraph and what the certificate says is not covered, once for all runs of which both are the same."""
+    """A paragraph and what nobody should lean on, once for all runs of which both are the same."""
     made: list[dict[str, Any]] = []
     for slot, (name, run) in enumerate(labelled):
         about = {
             "sentences": list(_sentences(run)),
-            "not_covered": [{"unit": g.unit, "reason": g.reason} for g in run.guarantees if g.status in EMPTY],
+            "not_covered": [{"unit": g.unit, "reason": why} for g in run.guarantees if (why := not_to_lean_on(g))],
         }
         same = [each for each in made if {k: v for k, v in each.items() if k != "runs"} == about]
         if not same:

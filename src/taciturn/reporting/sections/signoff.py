@@ -7,6 +7,7 @@ from typing import Any
 
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.sections import summary
+from taciturn.reporting.verdict import attack_words
 
 _HOW = (
     (
@@ -49,11 +50,9 @@ def _against(run: RunView) -> Iterator[str]:
         yield "no claim covers every secret"
     if run.findings is None:
         yield "it was not attacked"
+    yield from (f"the {attack_words(f.attack)} attack found a leak" for f in run.findings or () if f.verdict == "leak")
     yield from (
-        f"the {summary.attack_words(f.attack)} attack found a leak" for f in run.findings or () if f.verdict == "leak"
-    )
-    yield from (
-        f"the {summary.attack_words(f.attack)} attack was inconclusive"
+        f"the {attack_words(f.attack)} attack was inconclusive"
         for f in run.findings or ()
         if f.verdict == "inconclusive"
     )

@@ -1,4 +1,4 @@
-"""What a run amounts to, in plain words: its method, its headline claim, what attacks found, and the verdict."""
+"""What runs amount to, in plain words: their methods, what attacks found, what is claimed, and how well they predict."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from taciturn.auditing.finding import Finding
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.release import refutations
+from taciturn.privacy.guarantees.release import not_to_lean_on, refutations
 from taciturn.reporting import formats
 from taciturn.reporting.finished_run import RunView
-from taciturn.reporting.sections.headline import Outcome, bounds, headline, outcome
+from taciturn.reporting.sections.front import leading_claims
+from taciturn.reporting.verdict import attack_words, bounds
 
 _METHODS = {
     "sgd": "plain training on the text as it is",
@@ -41,34 +42,19 @@ def method(run: RunView) -> str:
     return words
 
 
-def leading_claims(run: RunView) -> list[Guarantee]:
-    """The claims to put first: all of the confidentiality of one secret, else of selective privacy, else whatever is."""
-    found = ([g for g in run.guarantees if g.notion == notion] for notion in ("confidentiality", "sdp"))
-    return next(filter(None, found), list(run.guarantees))
-
-
 def short(g: Guarantee) -> str:
     """The sentence of a claim without the numbers and terms in its brackets, for where those stand beside it."""
     return g.words().partition(f" ({g.label()}")[0].removesuffix(".") + "."
 
 
 def bounded(run: RunView) -> bool:
-    """Whether every headline claim is a bound that holds, with or without a condition."""
+    """Whether every leading claim is a bound that holds, with or without a condition."""
     return bounds(leading_claims(run))
 
 
 def refuted(run: RunView) -> list[str]:
     """What evidence says against claims of a run."""
     return refutations(run.guarantees)
-
-
-def run_outcome(run: RunView) -> Outcome:
-    """Where a run stands, by its claims, attacks and evidence together."""
-    claims = [*leading_claims(run), *(g for g in run.guarantees if g.status == "refuted")]
-    against = None if run.certificate is None else [str(each) for each in run.certificate.get("reasons") or ()]
-    if run.certificate is not None and run.certificate.get("release") is not True and not against:
-        against = ["it says nothing of release"]
-    return outcome(claims, run.findings, against)
 
 
 def perplexity(run: RunView, field: str = "perplexity") -> float | None:
@@ -105,6 +91,7 @@ def run_row(run: RunView, name: str, slot: int) -> dict[str, Any]:
                 "unit": g.unit,
                 "relation": g.relation,
                 "status": g.status,
+                "lean": not not_to_lean_on(g),
                 "epsilon": g.epsilon,
                 "delta": g.delta,
                 "attacked": ""
@@ -121,8 +108,8 @@ def run_row(run: RunView, name: str, slot: int) -> dict[str, Any]:
     }
 
 
-def verdict(runs: Sequence[RunView], names: Sequence[str]) -> tuple[str, list[str]]:
-    """A headline, and the paragraph under it: who leaks, who does not, under which guarantee, at what cost."""
+def told(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
+    """The paragraph under the verdict: who leaks, who does not, under which guarantee, at what cost."""
     audited = [(n, r) for n, r in zip(names, runs, strict=True) if r.findings]
     leaking = [(n, r) for n, r in audited if leaks(r)]
     unsure = [(n, r) for n, r in audited if any(f.verdict == "inconclusive" for f in r.findings or ())]
@@ -140,7 +127,7 @@ def verdict(runs: Sequence[RunView], names: Sequence[str]) -> tuple[str, list[st
     lines.extend(f"Evidence refutes what {n} was to promise: {why}." for n, why in against)
     lines.extend(_claim_words(runs, names))
     lines.extend(_quality_words(runs, names))
-    return headline([run_outcome(run) for run in runs], "; ".join(why for _, why in against)), lines
+    return lines
 
 
 def _quality_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
@@ -164,7 +151,7 @@ def _quality_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
 
 
 def _claim_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
-    """One run: its headline claims in full. Several: each claim once, short, with the models that share it."""
+    """One run: its leading claims in full. Several: each claim once, short, with the models that share it."""
     if len(runs) == 1:
         return [claim.words() for claim in leading_claims(runs[0])] or [
             f"{names[0]} is not certified: nothing is promised."
@@ -235,11 +222,6 @@ def _membership(finding: Finding) -> dict[str, Any]:
 def perfect(exposure: Finding) -> float:
     """Bits of perfect memorisation: log2 of the number of candidates."""
     return float(exposure.detail.get("max_possible") or math.log2(10**6))
-
-
-def attack_words(attack: str) -> str:
-    """An attack's name as words."""
-    return attack.replace("-", " ")
 
 
 def _and(parts: Sequence[str]) -> str:
