@@ -125,6 +125,7 @@ def checkpoint_activations(model: Any) -> None:
     if not model.supports_gradient_checkpointing:
         raise UsageError(f"gradient_checkpointing: {type(model).__name__} has no layers it can recompute; leave it out")
     model.gradient_checkpointing_enable({"use_reentrant": False})
+    model.disable_input_require_grads()  # what peft asks for on behalf of the reentrant kind
 
 
 def context_length(model: Any) -> int | None:
@@ -163,13 +164,14 @@ def load_exported(folder: Path) -> tuple[Any, Any]:
 
 
 def load_adapted(folder: Path) -> Any:
-    """The base and the adapter of a folder written by :func:`export`, put together again."""
+    """The base and the adapter of a folder written by :func:`export`, put together again; the base in as many bits as it
+    had in training."""
     config = _config(folder)
     task = task_of(config)
     labels = _labels(config) if task == "classify" else ()
     base, _ = published_model(lora.base_of(folder / "adapter"), None, task, labels)
     resize_embeddings(base, transformers.AutoTokenizer.from_pretrained(str(folder / "adapter")))
-    return lora.attach(base, folder / "adapter")
+    return lora.attach(base, folder / "adapter", getattr(config, "taciturn_base_bits", None))
 
 
 def task_of(config: Any) -> Task:

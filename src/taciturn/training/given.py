@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 from torch import nn
@@ -16,6 +17,8 @@ from taciturn.training.state.stuck_tensors import fingerprint
 from taciturn.training.units.row_groups import Units
 from taciturn.training.updates import release
 from taciturn.training.values.slots import Slots
+
+LIBRARIES = ("taciturn", "torch", "transformers", "numpy")
 
 
 def check_given(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]) -> None:
@@ -45,15 +48,18 @@ def check_given(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[s
         phase.check_drawn_from(len(units[phase.name]) if phase.name in units else len(tokens))
 
 
-def facts(
-    plan: Plan, model: nn.Module, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]
-) -> dict[str, str]:
-    """What all processes must have alike; hashes only."""
-    weights = [fingerprint(t).tolist() for t in model.state_dict().values()]
+def facts(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]) -> dict[str, str]:
+    """What all processes must have alike; hashes and versions only."""
     records = {f"the records of phase {name}": _digest(each) for name, each in data.items()}
     drawn = {f"the units of phase {name}": _hash(each.rows, each.offsets, each.weights) for name, each in units.items()}
-    shape = hashlib.blake2b(str(weights).encode(), digest_size=16).hexdigest()
-    return {"the plan": plan.key, "the model's weights": shape, **records, **drawn}
+    versions = {f"the version of {name}": version(name) for name in LIBRARIES}
+    return {"the plan": plan.key, **versions, **records, **drawn}
+
+
+def weights(model: nn.Module) -> dict[str, str]:
+    """The same of a model that every process has a copy of; no tensor is copied."""
+    found = [fingerprint(t).tolist() for t in model.state_dict().values()]
+    return {"the model's weights": hashlib.blake2b(str(found).encode(), digest_size=16).hexdigest()}
 
 
 def _digest(tokens: Tokens | Slots) -> str:
