@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from taciturn.errors import DataError, Interrupted, UsageError
+from taciturn.errors import DataError, Interrupted
 from taciturn.models.held_out import HeldOut, Utility
 from taciturn.models.precision import autocast_type
 from taciturn.models.tokens import Tokens, mask_id
@@ -24,9 +24,8 @@ from taciturn.training import optim
 from taciturn.training.check import require_isolation
 from taciturn.training.distributed.fsdp import shard
 from taciturn.training.distributed.processes import ALONE, World, answering
-from taciturn.training.given import check_given, facts, weights
+from taciturn.training.given import check_cut, check_given, facts, looks_back, weights
 from taciturn.training.passes import Work
-from taciturn.training.phase import Phase
 from taciturn.training.plan import Plan, Step
 from taciturn.training.randomness.sampling import chosen, draw
 from taciturn.training.state import checkpoint
@@ -95,7 +94,7 @@ def fit(
     units = units or {}
     check_given(plan, data, units)
     if options.shard:
-        _refuse_cut(plan, world)
+        check_cut(plan, world)
     known = facts(plan, data, units)
     if options.shard and world.size > 1:  # the weights are those of process 0, which looks at them for all
         world.same(lambda: known)
@@ -110,7 +109,7 @@ def fit(
     plain, clipped = (
         Work(options.token_budget, autocast_type(plan.model.dtype), again=world.mesh is None) for _ in range(2)
     )
-    initial = _copied(model).eval() if any(map(_looks_back, plan.phases)) else model
+    initial = _copied(model).eval() if any(map(looks_back, plan.phases)) else model
     state = State.begin(plan, model, plain, clipped)
     at = _position(plan, state, out, resume, world)
     rates = {phase.name: optim.schedule(phase.optimiser, plan.steps_of(phase)) for phase in plan.phases}
@@ -187,17 +186,6 @@ def _keep_tables(state: State, step: Step, out: Path, releases: Releases, world:
         write_bytes(out / VALUES, table.to_bytes())
 
 
-def _refuse_cut(plan: Plan, world: World) -> None:
-    if world.size > 1 and any(map(_looks_back, plan.phases)):
-        raise UsageError(
-            "a phase that fills masks by the initial model, or stays near it, needs it whole: leave shard out"
-        )
-    if plan.model.dtype == "fp16":
-        raise UsageError(
-            "shard with dtype fp16: an overflow in one process would have to be tried again by all; choose bf16 or float32"
-        )
-
-
 def _position(plan: Plan, state: State, out: Path, resume: bool, world: World) -> Position:
     folder = out / "checkpoints"
     if state.frozen:
@@ -227,11 +215,6 @@ def _update(state: State, step: Step, lr: float, still: dict[str, int], world: W
     optimiser.zero_grad(set_to_none=True)
     if state.average is not None:
         state.average.update(state.model, step.number + 1)
-
-
-def _looks_back(phase: Phase) -> bool:
-    """Whether a phase needs the model as the run began."""
-    return phase.kept < 1 or (phase.fill is not None and phase.fill.source == "initial" and phase.fill.asks)
 
 
 def _copied(model: nn.Module) -> nn.Module:

@@ -11,6 +11,8 @@ from torch import nn
 
 from taciturn.errors import UsageError
 from taciturn.models.tokens import Tokens
+from taciturn.training.distributed.processes import World
+from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import Counts
 from taciturn.training.plan import Plan
 from taciturn.training.state.stuck_tensors import fingerprint
@@ -46,6 +48,23 @@ def check_given(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[s
         if (phase.unit == "record") == (phase.name in units):
             raise UsageError(f"phase {phase.name!r} draws units of the kind {phase.unit!r}: give units, but for record")
         phase.check_drawn_from(len(units[phase.name]) if phase.name in units else len(tokens))
+
+
+def check_cut(plan: Plan, world: World) -> None:
+    """Raises UsageError for a plan that a model cut over the processes of ``world`` cannot follow."""
+    if world.size > 1 and any(map(looks_back, plan.phases)):
+        raise UsageError(
+            "a phase that fills masks by the initial model, or stays near it, needs it whole: leave shard out"
+        )
+    if plan.model.dtype == "fp16":
+        raise UsageError(
+            "shard with dtype fp16: an overflow in one process would have to be tried again by all; choose bf16 or float32"
+        )
+
+
+def looks_back(phase: Phase) -> bool:
+    """Whether a phase needs the model as the run began."""
+    return phase.kept < 1 or (phase.fill is not None and phase.fill.source == "initial" and phase.fill.asks)
 
 
 def facts(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]) -> dict[str, str]:

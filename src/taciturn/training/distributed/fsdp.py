@@ -1,8 +1,9 @@
 """A model cut over the processes of a run (PyTorch's FSDP2), for models larger than one device.
 
-Process 0 alone loads it; the others get its form, and their rows of each weight as blocks are cut. Between passes a parameter is a DTensor: each process has some of its rows, and of its sum, its noise and its optimiser
-state. In a pass FSDP brings one block at a time together, and the recorded forward reads ``module.weight`` then. Clipped
-sums come out in full size, parameter by parameter; each is reduced to shards before many of them are held.
+Process 0 alone loads it (loading.py); the others get its form, and their rows of each weight as blocks are cut. Between
+passes a parameter is a DTensor: each process has some of its rows, and of its sum, its noise and its optimiser state. In a
+pass FSDP brings one block at a time together, and the recorded forward reads ``module.weight`` then. Clipped sums come out
+in full size, parameter by parameter; each is reduced to shards before many of them are held.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ from taciturn.training.distributed.processes import World
 def shard(model: nn.Module, world: World) -> World:
     """Cut ``model`` over the processes, in place: every block on its own, then the rest. A world of one cuts nothing.
 
-    The weights are those of process 0; elsewhere they may be of the device "meta", as :func:`~taciturn.training.distributed.loading.loaded_once` leaves them. The
-    model's class becomes a subclass of its own. Raises UsageError when PyTorch has no FSDP2, and for a weight that a block
-    shares with another one.
+    The weights are those of process 0; elsewhere they may be of the device "meta", as
+    :func:`~taciturn.training.distributed.loading.loaded_once` leaves them. The model's class becomes a subclass of its own.
+    Raises UsageError when PyTorch has no FSDP2, and for a weight that a block shares with another one.
     """
     if world.size == 1:
         return world

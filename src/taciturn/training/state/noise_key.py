@@ -75,8 +75,8 @@ def derived(key: bytes, plan_key: str, branch: str) -> bytes:
 def environment(
     facts: Callable[[], Mapping[str, str]], token_budget: int, device: torch.device, world: World
 ) -> Environment | None:
-    """What sums depend on, to the bit, ``facts`` about plan, versions, model and records among it; None where they do not repeat: on a
-    GPU, or over several processes."""
+    """What sums depend on, to the bit, ``facts`` about plan, libraries, model and records among it; None where they do not
+    repeat: on a GPU, or over several processes."""
     if world.size > 1 or device.type != "cpu":
         return None
     return {
