@@ -144,7 +144,7 @@ def test_the_export_is_what_was_trained(tmp_path: Path) -> None:
 
 
 def test_a_run(tmp_path: Path) -> None:
-    """Trained, resumed and exported; the checkpoints hold none of the base."""
+    """Trained and exported; the checkpoints hold none of the base."""
     texts = [f"my number is (555) 010-77{i:02}, call me" for i in range(9)] + ["hello there, good day"] * 6
     corpus = Corpus.from_texts(texts)
     screened = screen(corpus, policy("phone"), policy("conservative"))
@@ -162,6 +162,7 @@ def test_a_run(tmp_path: Path) -> None:
     assert kept
     assert all("lora_" in name for name in kept)
     export_run(tmp_path / "run", tmp_path / "exported")  # compares the copy and the adapter on its base
+    assert "The base was kept in 4 bits" in (tmp_path / "exported" / "README.md").read_text()
     assert json.loads((tmp_path / "run" / "plan.json").read_text())["model"]["base_bits"] == 4
 
 

@@ -56,6 +56,8 @@ def check_cut(plan: Plan, world: World) -> None:
         raise UsageError(
             "a phase that fills masks by the initial model, or stays near it, needs it whole: leave shard out"
         )
+    if world.size > 1 and plan.model.base_bits is not None:
+        raise UsageError("base_bits with train.shard: a base in 4 bits is not cut; leave one of them out")
     if plan.model.dtype == "fp16":
         raise UsageError(
             "shard with dtype fp16: an overflow in one process would have to be tried again by all; choose bf16 or float32"
