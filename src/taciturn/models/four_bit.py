@@ -33,10 +33,17 @@ class _Product(torch.autograd.Function):
         return (grads[0] @ ctx.layer.whole(grads[0].dtype)).to(ctx.dtype), None
 
 
-class FourBitLinear(nn.Linear):
-    """weight: two numbers a byte, uint8 [p·d/2, 1]; scales: the largest magnitude of each block, float32 [p·d/64]."""
+class FourBitLinear(nn.Module):
+    """A linear layer, though not of torch's class, as nobody may take ``weight`` for its matrix.
 
+    weight: two numbers a byte, uint8 [p·d/2, 1]; scales: the largest magnitude of each block, float32 [p·d/64].
+    """
+
+    in_features: int
+    out_features: int
+    weight: nn.Parameter
     scales: nn.Parameter
+    bias: nn.Parameter | None
 
     def whole(self, dtype: torch.dtype) -> Tensor:
         """The weight that the layer multiplies by, [p, d]."""
