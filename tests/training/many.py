@@ -20,19 +20,22 @@ import torch
 import torch.distributed as dist
 import torch.distributed.fsdp
 from tiny import DATA, TOKENIZER, VALID, plan, private, public
+from torch import nn
 from torch.distributed import TCPStore
-from transformers import AutoConfig, AutoModelForCausalLM, GPT2LMHeadModel, LlamaForCausalLM  # noqa: F401 — the latter as peft
+from transformers import AutoConfig, AutoModelForCausalLM, GPT2LMHeadModel, LlamaForCausalLM, Qwen3MoeForCausalLM  # noqa: F401 — the latter as peft
 
 from forks import Forked, fork
 from processes import ended
-from taciturn.errors import DataError, Elsewhere, MismatchError, TaciturnError
+from taciturn.errors import DataError, Elsewhere, MismatchError, TaciturnError, UsageError
 from taciturn.models import lora
 from taciturn.models.hf import checkpoint_activations, load_model
 from taciturn.models.lora import Lora
+from taciturn.models.precision import halve_frozen
 from taciturn.models.tokens import encode_all, mask_id
 from taciturn.text.document import MASK
 from taciturn.training import engine
-from taciturn.training.distributed.fsdp import gathered, is_cut, shard
+from taciturn.training.distributed.fsdp import gathered, is_cut, local, shard
+from taciturn.training.distributed.loading import loaded_once
 from taciturn.training.distributed.processes import ALONE, World, joined
 from taciturn.training.engine import Options
 from taciturn.training.passes import Work
@@ -76,6 +79,23 @@ def adapted() -> Any:
     return m
 
 
+def mixture() -> Any:
+    """Stacked weights of experts, of which a record's tokens choose."""
+    more = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 12, "num_attention_heads": 4}
+    return _causal("qwen3_moe", hidden_size=16, num_hidden_layers=2, num_key_value_heads=2, head_dim=4, **more)
+
+
+def halved() -> Any:
+    """A base as it was published in bfloat16, with an adapter."""
+    base = llama()
+    with torch.no_grad():
+        for p in base.parameters():
+            p.copy_(p.bfloat16())
+    m = lora.add(base, Lora(r=2, alpha=4), "causal")
+    assert halve_frozen(m)
+    return m
+
+
 def _causal(kind: str, **shape: Any) -> Any:
     torch.manual_seed(1)
     end = TOKENIZER.eos_token_id
@@ -95,13 +115,15 @@ class Case:
 
     def run(self, out: Path, world: World = ALONE, **how: Any) -> torch.Tensor:
         """The weights the case comes to, whole. Processes have token budgets, and so numbers of passes, of their own."""
-        m = self.make()
+        cut = self.options.shard and world.size > 1
+        m = loaded_once(self.make, world) if cut else self.make()
+        assert all(p.is_meta == (cut and not world.leads) for p in m.parameters())
         data = {phase.name: DATA if phase.moves else SLOTS for phase in self.plan.phases}
         how["fillers"] = {phase.name: FILLER for phase in self.plan.phases if phase.fill is not None}
         options = replace(self.options, token_budget=90 if world.rank == 1 else 8192)
         engine.fit(self.plan, m, TOKENIZER, data, out, options, world=world, **how)
         named = dict(m.named_parameters())
-        assert all(is_cut(p) == (options.shard and world.size > 1) for p in named.values())
+        assert all(is_cut(p) == cut for p in named.values())
         return torch.cat([w.detach().flatten() for w in gathered(named, True).values()])
 
 
@@ -130,6 +152,7 @@ SHARDED = {
     "gpt2": Case(plan(public(2, CLIPPED), noisy(steps=3)), gpt2, CUT),
     "llama": Case(plan(public(2, GENTLE), noisy(steps=3, clipping="per-layer"), average=0.9), llama, CUT),
     "llama, adapter": Case(plan(public(3), noisy(steps=4), repeat=1), adapted, CUT),
+    "experts": Case(plan(public(2, GENTLE), noisy(steps=3)), mixture, CUT),
     "lstm, adaptive": Case(plan(noisy(0.05, clipping="adaptive")), lstm, CUT),
 }
 
@@ -138,6 +161,7 @@ def run_all(folder: Path) -> None:
     """Run every case, one after the other, in this group; each process leaves its weights, and released noise."""
     with joined() as world:
         disagree(world)
+        load_once(world)
         for name, case in (CASES | SHARDED).items():
             out = folder / name
             out.mkdir(exist_ok=True)
@@ -160,6 +184,36 @@ def disagree(world: World) -> None:
         world.once(fail)
     assert raised.value.exit_code == 3
     assert world.agree(np.arange(world.rank, 5)).tolist() == [0, 1, 2, 3, 4]
+
+
+def load_once(world: World) -> None:
+    """What each process has of a model is, put together, that of a process which loads it alone: every bit and type, what
+    is trained, what is one weight, and the buffers, kept ones or not."""
+    for make in (gpt2, llama, adapted, halved, mixture, lstm):
+        alone, m = make(), loaded_once(make, world)
+        assert all(p.is_meta != world.leads for p in m.parameters())
+        shard(m, world)
+        tied = [[names for _, names in _by_weight(each)] for each in (alone, m)]
+        assert tied[0] == tied[1]
+        assert (len(tied[0]) < len(list(alone.named_parameters(remove_duplicate=False)))) == (make is gpt2)
+        for (name, p), (other, q) in zip(alone.named_parameters(), m.named_parameters(), strict=True):
+            assert (name, p.requires_grad, p.dtype) == (other, q.requires_grad, q.dtype)
+            assert torch.equal(p, gathered(q, True)), name
+            assert local(q).numel() <= -(-len(p) // world.size) * (p.numel() // len(p)), name
+        buffers = dict(m.named_buffers())
+        assert len(buffers) == len(dict(alone.named_buffers()))
+        assert all(torch.equal(t, buffers[name]) for name, t in alone.named_buffers())
+    twice = nn.ModuleList([nn.Sequential(nn.Linear(2, 2)) for _ in range(2)])
+    twice[1][0].weight = twice[0][0].weight
+    with pytest.raises(UsageError, match=r"0\.0\.weight is in several blocks"):
+        shard(nn.Sequential(twice), world)
+
+
+def _by_weight(m: nn.Module) -> list[tuple[Any, list[str]]]:
+    found: dict[Any, list[str]] = {}
+    for name, p in m.named_parameters(remove_duplicate=False):
+        found.setdefault(p, []).append(name)
+    return list(found.items())
 
 
 def noise(world: World, cut: bool) -> dict[str, torch.Tensor]:

@@ -18,7 +18,7 @@ from taciturn.models.loss import record_losses
 from taciturn.models.source import random_model
 from taciturn.persample.capture import captured
 from taciturn.persample.isolated import without_dropout
-from taciturn.training.check import check, pass_bytes, random_batch
+from taciturn.training.check import assure, check, counted, pass_bytes, random_batch
 
 GPT2 = {"n_embd": 32, "n_layer": 2, "n_head": 2, "n_positions": 64, "vocab_size": 500}
 LLAMA = {
@@ -197,3 +197,14 @@ def test_the_command_names_what_is_unsupported(tmp_path: Path, capsys: pytest.Ca
     assert run(["check", str(shape), "--lora", "2", "--tokens", "64", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["layers"] == {"Linear": 16}
+
+
+def test_the_look_before_the_first_step_holds_two_copies_of_what_is_trained() -> None:
+    """What is left of a sum, and the gradient that a pass of one record keeps; it held three, its sums and those of passes
+    that are to be compared among them."""
+    model = made("llama", LLAMA | {"hidden_size": 128, "intermediate_size": 1024, "max_position_embeddings": 64})
+    trained = sum(4 * p.numel() for p in model.parameters())
+    with counted() as count:
+        assert assure(model) < 1e-5
+    assert count.peak < 2.1 * trained
+    assert all(p.grad is None for p in model.parameters())

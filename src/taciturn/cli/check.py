@@ -30,6 +30,10 @@ def check(
     dtype: Annotated[
         Precision, Parameter(group="A device without weights", help="with --memory: of matrix products")
     ] = "bf16",
+    base_bits: Annotated[
+        Literal[4] | None,
+        Parameter(group="A device without weights", help="with --lora: keep the frozen base in 4 bits"),
+    ] = None,
     json: Json = False,
 ) -> int:
     """Say which layers have a per-record rule, compare two random records with one-by-one gradients, and count memory.
@@ -45,7 +49,10 @@ def check(
         import torch
 
     if memory is not None:
-        return fit(model, task, lora, max_length, optimiser, gradient_checkpointing, memory, gpus, dtype, json)
+        return fit(
+            model, task, lora, base_bits, max_length, optimiser, gradient_checkpointing, memory, gpus, dtype, json
+        )
+    from taciturn.models.four_bit import quantize_frozen
     from taciturn.models.hf import checkpoint_activations
     from taciturn.models.lora import Lora, add
     from taciturn.models.source import is_random, published_model, random_model
@@ -60,6 +67,8 @@ def check(
     )
     if lora is not None:
         loaded = add(loaded, Lora(r=lora, alpha=2 * lora), task, new=new)
+    if base_bits == 4:
+        quantize_frozen(loaded)
     if gradient_checkpointing:
         checkpoint_activations(loaded)
     with step("comparing gradients of made-up records"):
@@ -75,6 +84,7 @@ def fit(
     model: str,
     task: Any,
     lora: int | None,
+    base_bits: int | None,
     max_length: int | None,
     optimiser: Any,
     gradient_checkpointing: bool,
@@ -87,6 +97,7 @@ def fit(
     from dataclasses import asdict
 
     from taciturn.cli.show import as_json, out, table
+    from taciturn.models.four_bit import quantize_frozen
     from taciturn.models.hf import checkpoint_activations, context_length
     from taciturn.models.lora import Lora, add
     from taciturn.models.precision import halve_frozen
@@ -98,6 +109,8 @@ def fit(
     width = min(n for n in (max_length or LONGEST, context_length(loaded)) if n)
     if lora is not None:
         loaded = add(loaded, Lora(r=lora, alpha=2 * lora), task)
+    if base_bits == 4:
+        quantize_frozen(loaded)
     if dtype == "bf16":
         halve_frozen(loaded)
     if gradient_checkpointing:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from taciturn.mechanisms.config import parse
@@ -43,13 +44,15 @@ def gather(
     from taciturn.models.template import set_template
     from taciturn.models.tokens import load_tokenizer, mask_id
     from taciturn.training.check import require_isolation
+    from taciturn.training.distributed.loading import loaded_once
     from taciturn.training.engine import Options
 
     tokenizer = load_tokenizer(plan.model.tokenizer, plan.model.name, public_texts(plan, screened))
     set_template(tokenizer, plan.model.chat_template)
-    model = initial_model(plan, tokenizer)
-    if not is_cut(config, world):
-        model.to(world.device)
+    if is_cut(config, world):
+        model = loaded_once(lambda: initial_model(plan, tokenizer), world)
+    else:
+        model = initial_model(plan, tokenizer).to(world.device)
     limit = plan.model.max_length or min(context_length(model) or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
     trained = [phase for phase in plan.phases if phase.moves]
     data = {phase.name: encoded(tokenizer, plan, phase, screened, limit) for phase in trained}
@@ -65,7 +68,8 @@ def gather(
         for phase in trained
         if phase.fill is not None and phase.fill.table is not None
     }
-    require_isolation(plan, model, data)  # fit asks too, but by then the folder is written
+    look = partial(require_isolation, plan, model, data)  # fit looks too, but by then the folder is written
+    world.once(look) if is_cut(config, world) else look()
     for name, tokens in data.items():
         if tokens.truncated:
             logger.warning(
@@ -95,6 +99,7 @@ def is_cut(config: RunConfig, world: Any) -> bool:
 
 def initial_model(plan: Plan, tokenizer: Any) -> Any:
     """The model a plan begins with."""
+    from taciturn.models.four_bit import quantize_frozen
     from taciturn.models.hf import load_model
     from taciturn.models.precision import halve_frozen
 
@@ -110,6 +115,8 @@ def initial_model(plan: Plan, tokenizer: Any) -> Any:
         frozen=plan.model.frozen,
         gradient_checkpointing=plan.model.gradient_checkpointing,
     )
+    if plan.model.base_bits == 4:
+        quantize_frozen(model)
     if plan.model.dtype == "bf16":
         halve_frozen(model)
     return model

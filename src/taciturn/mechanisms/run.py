@@ -83,11 +83,13 @@ def train(
 
 
 def _whole(plan: Any, tokenizer: Any, model: Any, world: Any) -> Any:
-    """A model that was cut over the processes, put together again in process 0."""
+    """A model that was cut over the processes, put together again in process 0, one tensor after another."""
     from taciturn.training.distributed.fsdp import gathered
 
-    weights = gathered(model.state_dict(), world.leads)
-    if world.leads:
-        model = initial_model(plan, tokenizer)
-        model.load_state_dict(weights)
-    return model
+    found = initial_model(plan, tokenizer) if world.leads else None
+    into = {} if found is None else found.state_dict()
+    for name, tensor in model.state_dict().items():
+        whole = gathered(tensor, world.leads)
+        if world.leads:
+            into[name].copy_(whole)
+    return found

@@ -126,6 +126,7 @@ def checkpoint_activations(model: Any) -> None:
     if not model.supports_gradient_checkpointing:
         raise UsageError(f"gradient_checkpointing: {type(model).__name__} has no layers it can recompute; leave it out")
     model.gradient_checkpointing_enable({"use_reentrant": False})
+    model.disable_input_require_grads()  # what peft asks for on behalf of the reentrant kind
 
 
 def context_length(model: Any) -> int | None:
@@ -176,13 +177,13 @@ def load_named(spec: str) -> tuple[Any, Any]:
 
 def load_adapted(folder: Path, base: str | None = None) -> Any:
     """The base and the adapter of a folder written by :func:`export`, put together again. base: where the base lies, if
-    it is a folder or file, which the adapter does not say."""
+    it is a folder or file, which the adapter does not say; in as many bits as it had in training."""
     config = _config(folder)
     task = task_of(config)
     labels = _labels(config) if task == "classify" else ()
     whole, _ = published_model(base or lora.base_of(folder / "adapter"), None, task, labels)
     resize_embeddings(whole, transformers.AutoTokenizer.from_pretrained(str(folder / "adapter")))
-    return lora.attach(whole, folder / "adapter")
+    return lora.attach(whole, folder / "adapter", getattr(config, "taciturn_base_bits", None))
 
 
 def task_of(config: Any) -> Task:

@@ -146,12 +146,18 @@ def base_of(folder: Path) -> str:
     return str(PeftConfig.from_pretrained(str(folder)).base_model_name_or_path)
 
 
-def attach(base: Any, folder: Path) -> Any:
-    """``base`` with the adapter saved in ``folder``, frozen and in evaluation mode."""
+def attach(base: Any, folder: Path, bits: int | None = None) -> Any:
+    """``base`` with the adapter saved in ``folder``, frozen and in evaluation mode. bits: as it was trained,
+    :class:`taciturn.training.plan.Model`'s base_bits."""
     from peft import PeftModel
 
+    from taciturn.models.four_bit import quantize_frozen
+
     with _renamed_names():
-        return PeftModel.from_pretrained(base, str(folder)).eval()
+        adapted = PeftModel.from_pretrained(base, str(folder), is_trainable=True)
+    if bits == 4:
+        quantize_frozen(adapted)
+    return adapted.requires_grad_(False).eval()
 
 
 def _started(model: Any, folder: str, name: str) -> Any:

@@ -9,6 +9,8 @@ import torch
 from torch import Tensor, nn
 from transformers.pytorch_utils import Conv1D
 
+from taciturn.models.four_bit import FourBitLinear, widen
+
 Precision = Literal["float32", "bf16", "fp16"]
 
 
@@ -57,8 +59,10 @@ def halve_frozen(model: nn.Module) -> int:
 
 
 def widen_frozen(model: nn.Module) -> None:
-    """Undo :func:`halve_frozen`, before weights are added to."""
+    """Undo :func:`halve_frozen` and :func:`~taciturn.models.four_bit.quantize_frozen`, before weights are added to."""
     for module in model.modules():
+        if isinstance(module, FourBitLinear):
+            widen(module)
         if type(module) in _WHOLE:
             weight: Any = module.weight
             module.weight = nn.Parameter(weight.detach().float(), requires_grad=False)

@@ -73,6 +73,7 @@ def published_model(
         name, source = gguf.locate(spec)
         config, unused = AutoConfig.from_pretrained(name, **source, **(overrides or {}), return_unused_kwargs=True)
         _refuse_unknown(unused.keys() - source.keys(), config)
+        vars(config).pop("taciturn_base_bits", None)  # of the run that left the model, not of the one that begins
         config.update(_labels(task, labels))
         _refuse_misfit(config, task)
         with gguf.without_bar() if source else nullcontext():

@@ -35,11 +35,10 @@ def disagreement(model: nn.Module, losses: Losses, rows: int) -> tuple[float, st
     some = list(range(max(1, rows - 1)))
     worst, where = 0.0, next(iter(trainable_names(model).values()))
     with isolated(model):
-        want, norms = _alone(model, losses, some)
-        _refuse(reads_others(model, losses, rows))
-        scale = max(float(t.abs().max()) for t in want.values()) or 1.0
         for passes in ([some], [some[::-1]], [[b] for b in some], [list(range(rows))]):
-            sums = Sums()
+            sums = Sums()  # minus what is wanted, then what is left: one copy of what is trained
+            norms, scale = _alone(model, losses, some, sums)
+            _refuse(reads_others(model, losses, rows) if passes == [some] else [])
             for part in passes:
                 counts = torch.tensor([float(b in some) for b in part])
                 with captured(model, len(part)) as tape:
@@ -48,7 +47,7 @@ def disagreement(model: nn.Module, losses: Losses, rows: int) -> tuple[float, st
                 for b, norm in zip(part, found.tolist(), strict=True):
                     if b in some:
                         worst = max(worst, abs(norm - norms[b]) / max(norms[b], 1e-12))
-            errors = {name: float((sums[name] - t).abs().max()) / scale for name, t in want.items()}
+            errors = {name: _largest(sums[name]) / scale for name in trainable_names(model).values() if name in sums}
             largest = max(errors, key=lambda name: errors[name])
             if errors[largest] > worst or where not in errors:
                 worst, where = errors[largest], largest
@@ -90,29 +89,43 @@ def reads_others(model: nn.Module, losses: Losses, rows: int) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def _alone(model: nn.Module, losses: Losses, rows: Sequence[int]) -> tuple[dict[str, Tensor], dict[int, float]]:
-    """(Σ of the gradients of ``rows`` by parameter, the norm of each), from ordinary passes of one record."""
-    total = {name: torch.zeros_like(p, dtype=torch.float32) for p, name in trainable_names(model).items()}
-    norms = {}
+def _alone(model: nn.Module, losses: Losses, rows: Sequence[int], into: Sums) -> tuple[dict[int, float], float]:
+    """Take the gradients of ``rows`` from ``into``, by ordinary passes of one record: (the norm of each, the largest entry
+    of their sum). A parameter's gradient is let go of as soon as it is there."""
+    named, squared, norms = trainable_names(model), [0.0], {}
+
+    def take(p: Tensor) -> None:
+        assert p.grad is not None
+        squared[0] += float(torch.linalg.vector_norm(p.grad, dtype=torch.float64)) ** 2
+        into.add(named[p], p.grad.float().neg_() if p.dtype != torch.float32 else p.grad.neg_())  # type: ignore[index]
+        p.grad = None
+
     model.zero_grad(set_to_none=True)  # what somebody else's pass left would be added to
-    for b in rows:
-        try:
-            losses([b]).sum().backward()
-        except torch.OutOfMemoryError:
-            raise
-        except (RuntimeError, ValueError) as error:
-            said = (str(error).splitlines() or [""])[0][:160]
-            raise UsageError(
-                f"{type(model).__name__} gives no gradient of one record in evaluation mode ({said}); choose another model"
-            ) from error
-        squared = 0.0
-        for p, name in trainable_names(model).items():
-            if p.grad is not None:
-                squared += float(p.grad.float().square().sum())
-                total[name] += p.grad
-        model.zero_grad(set_to_none=True)
-        norms[b] = squared**0.5
-    return total, norms
+    handles = [p.register_post_accumulate_grad_hook(take) for p in named]
+    try:
+        for b in rows:
+            squared[0] = 0.0
+            try:
+                losses([b]).sum().backward()
+            except torch.OutOfMemoryError:
+                raise
+            except (RuntimeError, ValueError) as error:
+                said = (str(error).splitlines() or [""])[0][:160]
+                raise UsageError(
+                    f"{type(model).__name__} gives no gradient of one record in evaluation mode ({said}); choose another "
+                    "model"
+                ) from error
+            norms[b] = squared[0] ** 0.5
+    finally:
+        for handle in handles:
+            handle.remove()
+    return norms, max((_largest(into[name]) for name in into), default=0.0) or 1.0
+
+
+def _largest(tensor: Tensor) -> float:
+    """The largest magnitude, without a copy."""
+    low, high = tensor.aminmax() if tensor.numel() else (tensor.new_zeros(()), tensor.new_zeros(()))
+    return max(-float(low), float(high))
 
 
 def verify(model: nn.Module, losses: Losses, rows: int, longest: int = 0) -> float:

@@ -90,6 +90,7 @@ WORDS = {
     "labels": "classes of task classify",
     "frozen": "patterns of parameter names that stay as they are",
     "dtype": "float32, bf16 or fp16",
+    "base_bits": "4 keeps the frozen base of an adapter in 4 bits",
     "gradient_checkpointing": "less memory, more time",
     "chat_template": "auto, plain or a file",
     "loss_on": "all of a conversation, or what the assistant says",

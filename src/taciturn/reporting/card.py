@@ -203,7 +203,14 @@ def _training(run: RunView) -> Iterator[str]:
         ]
         yield f"| {' | '.join(cells)} |"
     yield ""
+    if (run.plan.get("model") or {}).get("base_bits") == 4:
+        yield _FOUR_BITS
 
+
+_FOUR_BITS = """\
+The base was kept in 4 bits (NormalFloat). The weights here are the base made whole from those, with the adapter added, in
+float32. Put on the base as it was published, the adapter makes a slightly different model.
+"""
 
 _LIMITS = """\
 Meant for text like the text it was trained on. It may state what is false, and repeat any biases of its corpus.

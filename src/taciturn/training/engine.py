@@ -12,7 +12,7 @@ from typing import Any
 
 from torch import nn
 
-from taciturn.errors import DataError, Interrupted, UsageError
+from taciturn.errors import DataError, Interrupted
 from taciturn.models.held_out import HeldOut, Utility
 from taciturn.models.precision import autocast_type
 from taciturn.models.tokens import Tokens, mask_id
@@ -24,9 +24,8 @@ from taciturn.training import optim
 from taciturn.training.check import require_isolation
 from taciturn.training.distributed.fsdp import shard
 from taciturn.training.distributed.processes import ALONE, World, answering
-from taciturn.training.given import check_given, facts
+from taciturn.training.given import check_cut, check_given, facts, looks_back, weights
 from taciturn.training.passes import Work
-from taciturn.training.phase import Phase
 from taciturn.training.plan import Plan, Step
 from taciturn.training.randomness.sampling import chosen, draw
 from taciturn.training.state import checkpoint
@@ -94,16 +93,23 @@ def fit(
     """
     units = units or {}
     check_given(plan, data, units)
-    world.same(lambda: facts(plan, model, data, units))
-    require_isolation(plan, model, data)
-    world = _cut(model, plan, options, world)
+    if options.shard:
+        check_cut(plan, world)
+    known = facts(plan, data, units)
+    if options.shard and world.size > 1:  # the weights are those of process 0, which looks at them for all
+        world.same(lambda: known)
+        world.once(lambda: require_isolation(plan, model, data))
+        world = shard(model, world)
+    else:
+        world.same(lambda: known | weights(model))
+        require_isolation(plan, model, data)
     mask, device = mask_id(tokenizer), next(model.parameters()).device
     seeded = plan.seeds.noise is not None
-    here = None if seeded else environment(lambda: facts(plan, model, data, units), options.token_budget, device, world)
+    here = None if seeded else environment(lambda: known | weights(model), options.token_budget, device, world)
     plain, clipped = (
         Work(options.token_budget, autocast_type(plan.model.dtype), again=world.mesh is None) for _ in range(2)
     )
-    initial = deepcopy(model).eval() if any(map(_looks_back, plan.phases)) else model
+    initial = _copied(model).eval() if any(map(looks_back, plan.phases)) else model
     state = State.begin(plan, model, plain, clipped)
     at = _position(plan, state, out, resume, world)
     rates = {phase.name: optim.schedule(phase.optimiser, plan.steps_of(phase)) for phase in plan.phases}
@@ -180,16 +186,6 @@ def _keep_tables(state: State, step: Step, out: Path, releases: Releases, world:
         write_bytes(out / VALUES, table.to_bytes())
 
 
-def _cut(model: nn.Module, plan: Plan, options: Options, world: World) -> World:
-    if not options.shard:
-        return world
-    if plan.model.dtype == "fp16":
-        raise UsageError(
-            "shard with dtype fp16: an overflow in one process would have to be tried again by all; choose bf16 or float32"
-        )
-    return shard(model, world)
-
-
 def _position(plan: Plan, state: State, out: Path, resume: bool, world: World) -> Position:
     folder = out / "checkpoints"
     if state.frozen:
@@ -221,9 +217,9 @@ def _update(state: State, step: Step, lr: float, still: dict[str, int], world: W
         state.average.update(state.model, step.number + 1)
 
 
-def _looks_back(phase: Phase) -> bool:
-    """Whether a phase needs the model as the run began."""
-    return phase.kept < 1 or (phase.fill is not None and phase.fill.source == "initial" and phase.fill.asks)
+def _copied(model: nn.Module) -> nn.Module:
+    """What is not trained is not copied."""
+    return deepcopy(model, {id(p): p for p in model.parameters() if not p.requires_grad})
 
 
 def _ends(step: Step) -> bool:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
+from importlib.metadata import version
 from typing import Any
 
 from torch import nn
 
 from taciturn.errors import UsageError
 from taciturn.models.tokens import Tokens
+from taciturn.training.distributed.processes import World
+from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import Counts
 from taciturn.training.plan import Plan
 from taciturn.training.state.stuck_tensors import fingerprint
 from taciturn.training.units.row_groups import Units
 from taciturn.training.updates import release
 from taciturn.training.values.slots import Slots
+
+LIBRARIES = ("taciturn", "torch", "transformers", "numpy")
 
 
 def check_given(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]) -> None:
@@ -45,15 +50,37 @@ def check_given(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[s
         phase.check_drawn_from(len(units[phase.name]) if phase.name in units else len(tokens))
 
 
-def facts(
-    plan: Plan, model: nn.Module, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]
-) -> dict[str, str]:
-    """What all processes must have alike; hashes only."""
-    weights = [fingerprint(t).tolist() for t in model.state_dict().values()]
+def check_cut(plan: Plan, world: World) -> None:
+    """Raises UsageError for a plan that a model cut over the processes of ``world`` cannot follow."""
+    if world.size > 1 and any(map(looks_back, plan.phases)):
+        raise UsageError(
+            "a phase that fills masks by the initial model, or stays near it, needs it whole: leave shard out"
+        )
+    if world.size > 1 and plan.model.base_bits is not None:
+        raise UsageError("base_bits with train.shard: a base in 4 bits is not cut; leave one of them out")
+    if plan.model.dtype == "fp16":
+        raise UsageError(
+            "shard with dtype fp16: an overflow in one process would have to be tried again by all; choose bf16 or float32"
+        )
+
+
+def looks_back(phase: Phase) -> bool:
+    """Whether a phase needs the model as the run began."""
+    return phase.kept < 1 or (phase.fill is not None and phase.fill.source == "initial" and phase.fill.asks)
+
+
+def facts(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[str, Units]) -> dict[str, str]:
+    """What all processes must have alike; hashes and versions only."""
     records = {f"the records of phase {name}": _digest(each) for name, each in data.items()}
     drawn = {f"the units of phase {name}": _hash(each.rows, each.offsets, each.weights) for name, each in units.items()}
-    shape = hashlib.blake2b(str(weights).encode(), digest_size=16).hexdigest()
-    return {"the plan": plan.key, "the model's weights": shape, **records, **drawn}
+    versions = {f"the version of {name}": version(name) for name in LIBRARIES}
+    return {"the plan": plan.key, **versions, **records, **drawn}
+
+
+def weights(model: nn.Module) -> dict[str, str]:
+    """The same of a model that every process has a copy of; no tensor is copied."""
+    found = [fingerprint(t).tolist() for t in model.state_dict().values()]
+    return {"the model's weights": hashlib.blake2b(str(found).encode(), digest_size=16).hexdigest()}
 
 
 def _digest(tokens: Tokens | Slots) -> str:

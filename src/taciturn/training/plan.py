@@ -24,7 +24,8 @@ LEARNED = "bpe:"
 class Model:
     """name, options, task, labels, lora (what `taciturn.models.hf.load_model` calls adapter), frozen and
     gradient_checkpointing: as that function takes them. tokenizer: as `taciturn.models.tokens.load_tokenizer` takes it.
-    dtype: of matrix products in training; weights, norms and noise are float32 in any case. chat_template, loss_on: of
+    dtype: of matrix products in training; weights, norms and noise are float32 in any case. base_bits: 4 keeps frozen linear
+    layers in 4 bits (:mod:`taciturn.models.four_bit`). chat_template, loss_on: of
     conversations, as `taciturn.models.template.set_template` and `taciturn.models.chat.ChatCoder` take them. prompt, words:
     the template and the words of :class:`taciturn.models.prompt.Prompt`."""
 
@@ -37,6 +38,7 @@ class Model:
     lora: Lora | None = None
     frozen: tuple[str, ...] = ()
     dtype: Literal["float32", "bf16", "fp16"] = "float32"
+    base_bits: Literal[4] | None = None
     gradient_checkpointing: bool = False
     chat_template: str = "auto"
     loss_on: Literal["all", "assistant"] = "all"

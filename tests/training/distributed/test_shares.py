@@ -21,6 +21,7 @@ from taciturn.training.distributed.all_reduce import pieces
 from taciturn.training.distributed.fsdp import blocks
 from taciturn.training.distributed.processes import ALONE, World, answering, joined
 from taciturn.training.engine import Options
+from taciturn.training.given import check_cut
 from taciturn.training.passes import Work
 from taciturn.training.plan import Model
 
@@ -110,3 +111,13 @@ def test_fp16_is_refused_for_a_sharded_model(tmp_path: Path) -> None:
     half = replace(plan(public()), model=Model("lstm", "bytes", dtype="fp16"))
     with pytest.raises(UsageError, match="choose bf16 or float32"):
         run(half, tmp_path, options=Options(shard=True))
+
+
+def test_what_needs_a_whole_model_is_refused_by_name() -> None:
+    two = World(0, 2)
+    check_cut(plan(public()), two)
+    four = replace(plan(public()), model=Model("base", "bytes", base_bits=4))
+    for refused, word in ((four, "base_bits"), (plan(replace(public(), kept=0.5)), "stays near it")):
+        with pytest.raises(UsageError, match=word):
+            check_cut(refused, two)
+        check_cut(refused, ALONE)

@@ -43,7 +43,7 @@ PARTS = {
     "fill": {"source", "loss", "longest", "table", "candidates", "known"},
     "rows": {"records", "digest"},
     "model": {
-        "name", "tokenizer", "max_length", "options", "task", "labels", "lora", "frozen", "dtype",
+        "name", "tokenizer", "max_length", "options", "task", "labels", "lora", "frozen", "dtype", "base_bits",
         "gradient_checkpointing", "chat_template", "loss_on", "prompt", "words",
     },
 }  # fmt: skip

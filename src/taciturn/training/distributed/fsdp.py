@@ -1,12 +1,14 @@
 """A model cut over the processes of a run (PyTorch's FSDP2), for models larger than one device.
 
-Between passes a parameter is a DTensor: each process has some of its rows, and of its sum, its noise and its optimiser
-state. In a pass FSDP brings one block at a time together, and the recorded forward reads ``module.weight`` then. Clipped
-sums come out in full size, parameter by parameter; each is reduced to shards before many of them are held.
+Process 0 alone loads it (loading.py); the others get its form, and their rows of each weight as blocks are cut. Between
+passes a parameter is a DTensor: each process has some of its rows, and of its sum, its noise and its optimiser state. In a
+pass FSDP brings one block at a time together, and the recorded forward reads ``module.weight`` then. Clipped sums come out
+in full size, parameter by parameter; each is reduced to shards before many of them are held.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate
@@ -21,13 +23,16 @@ from taciturn.errors import UsageError
 from taciturn.persample.capture import trainable_names, unsupported
 from taciturn.persample.sums import Sums
 from taciturn.training.distributed.all_reduce import PIECE, Noise, release
+from taciturn.training.distributed.loading import make_room
 from taciturn.training.distributed.processes import World
 
 
 def shard(model: nn.Module, world: World) -> World:
     """Cut ``model`` over the processes, in place: every block on its own, then the rest. A world of one cuts nothing.
 
-    The model's class becomes a subclass of its own. Raises UsageError when PyTorch has no FSDP2.
+    The weights are those of process 0; elsewhere they may be of the device "meta", as
+    :func:`~taciturn.training.distributed.loading.loaded_once` leaves them. The model's class becomes a subclass of its own.
+    Raises UsageError when PyTorch has no FSDP2, and for a weight that a block shares with another one.
     """
     if world.size == 1:
         return world
@@ -37,10 +42,36 @@ def shard(model: nn.Module, world: World) -> World:
     except ImportError as error:
         raise UsageError(f"train.shard needs PyTorch 2.6 or newer, found {torch.__version__}") from error
     unsupported(model)  # tries what norms compute, once for each class, and needs whole weights for that
+    _refuse_shared(model)
     mesh = init_device_mesh(world.device.type, (world.size,))
     for module in [*blocks(model), model]:
+        uncut = {name: p.detach() for name, p in module.named_parameters() if not is_cut(p)}
+        make_room(module, world.device)
         fully_shard(module, mesh=mesh, reshard_after_forward=True)
+        named = dict(module.named_parameters())
+        for name in list(uncut):
+            _hand_out(uncut.pop(name), named[name], world)
     return replace(world, mesh=mesh)
+
+
+def _refuse_shared(model: nn.Module) -> None:
+    owners = Counter(p for block in blocks(model) for p in set(block.parameters()))
+    inside = {module for block in blocks(model) for module in block.modules()}
+    owners.update({p for m in model.modules() if m not in inside for p in m.parameters(recurse=False)})
+    shared = [name for name, p in model.named_parameters() if owners[p] > 1]
+    if shared:
+        raise UsageError(f"train.shard: {shared[0]} is in several blocks, which are cut one by one: leave shard out")
+
+
+@torch.no_grad()
+def _hand_out(full: Tensor, like: Tensor, world: World) -> None:
+    """Fill the cut tensor ``like`` with each process's rows of process 0's ``full``, through main memory."""
+    mine = local(like)
+    rows = -(-like.shape[0] // world.size)
+    part = torch.empty(rows * (like.numel() // like.shape[0]), dtype=like.dtype)
+    parts = list(_staged(full.cpu(), world.size).view(torch.uint8)) if world.leads else None
+    dist.scatter(part.view(torch.uint8), parts, 0, group=world.control)
+    mine.copy_(part[: mine.numel()].view(mine.shape))
 
 
 def blocks(model: nn.Module) -> list[nn.Module]:
@@ -115,15 +146,15 @@ class ShardedSums(Sums):
         self._shards: dict[str, Tensor] = {}
 
     def add(self, key: str, total: Tensor) -> None:
-        self._make_room(key)
+        self.make_room(key)
         super().add(key, total)
 
     def add_product(self, key: str, left: Tensor, right: Tensor) -> None:
-        self._make_room(key)
+        self.make_room(key)
         super().add_product(key, left, right)
 
     def add_rows(self, key: str, rows: int, ids: Tensor, values: Tensor) -> None:
-        self._make_room(key)
+        self.make_room(key)
         super().add_rows(key, rows, ids, values)
 
     def shard(self, key: str) -> Tensor:
@@ -145,7 +176,7 @@ class ShardedSums(Sums):
             shard = self.shard(key)
             shard += values[: shard.numel()].view(shard.shape)
 
-    def _make_room(self, key: str) -> None:
+    def make_room(self, key: str) -> None:
         if key not in self._sums and sum(total.numel() for total in self._sums.values()) >= PIECE:
             self.reduce()
 

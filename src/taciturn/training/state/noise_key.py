@@ -11,7 +11,6 @@ import os
 import platform
 from collections.abc import Callable, Mapping
 from hashlib import blake2b
-from importlib.metadata import version
 from pathlib import Path
 
 import torch
@@ -76,11 +75,10 @@ def derived(key: bytes, plan_key: str, branch: str) -> bytes:
 def environment(
     facts: Callable[[], Mapping[str, str]], token_budget: int, device: torch.device, world: World
 ) -> Environment | None:
-    """What sums depend on, to the bit, ``facts`` about plan, model and records among it; None where they do not repeat: on a
-    GPU, or over several processes."""
+    """What sums depend on, to the bit, ``facts`` about plan, libraries, model and records among it; None where they do not
+    repeat: on a GPU, or over several processes."""
     if world.size > 1 or device.type != "cpu":
         return None
-    names = ("taciturn", "torch", "transformers", "numpy")
     return {
         **facts(),
         "train.token_budget": str(token_budget),
@@ -88,7 +86,6 @@ def environment(
         "the machine": _machine(),
         "the instructions that torch uses": torch.backends.cpu.get_cpu_capability(),
         "the precision of matrix products": _precisions(),
-        **{f"the version of {name}": version(name) for name in names},
         "settings of the libraries": " ".join(f"{k}={v}" for k, v in sorted(os.environ.items()) if k.startswith(_SET)),
     }
 
