@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from common import Row, Work, spread
 from numpy.typing import NDArray
+from peft import LoraConfig, get_peft_model
 from scipy.optimize import brentq
 from scipy.stats import ttest_1samp
 from torch import Tensor, nn
@@ -33,6 +34,7 @@ from torch.func import functional_call, grad, vmap
 from values import DELTA, ROWS, SETS, screened, tested
 
 import taciturn as tt
+from taciturn.mechanisms.corpus import encoded
 from taciturn.models.held_out import utility
 from taciturn.models.hf import load_model
 from taciturn.models.loss import collate
@@ -43,6 +45,7 @@ from taciturn.privacy.accounting.event_files import from_json
 from taciturn.privacy.accounting.events import Event, PoissonGaussian
 from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.training.clipping import clipped
+from taciturn.training.fill import filled
 from taciturn.training.passes import Work as Passes
 from taciturn.training.state.average import keep_near
 
@@ -57,9 +60,11 @@ class Variant:
     """steps, batch (expected), lr, clip, rule: of DP-SGD. noise_growth, rate_growth: last stage's σ or q over the first's.
     second: of AdamW, its own second moments, less the noise's share (corrected; Tang et al. 2023), or those of skeletons'
     gradients, fixed (public). precondition: gradients are divided by the root of the latter before they are clipped (AdaDPS,
-    Li et al. 2022), and SGD follows. project: onto so many leading directions of skeletons' gradients (Yu et al. 2021).
+    Li et al. 2022), and SGD follows. project: onto so many leading directions of skeletons' gradients (Yu et al. 2021);
+    fills: of those of words that the public model puts into their masks. marked: only what π_c marks is learned of a record.
     crops: gradients of a record and so many pieces of it are averaged before clipping (De et al. 2022). train: names of
-    weights that move hold one of these. noise: whether any is added; clipping goes with it."""
+    weights that move hold one of these.
+    lora: rank of an adapter that moves instead. noise: whether any is added; clipping goes with it."""
 
     steps: int = 20
     batch: int = 64
@@ -71,16 +76,19 @@ class Variant:
     second: str = "own"
     precondition: bool = False
     project: int = 0
+    fills: bool = False
+    marked: bool = False
     crops: int = 0
     train: tuple[str, ...] = ("",)
+    lora: int = 0
     noise: bool = True
 
 
 BASE = Variant()
 VARIANTS: dict[str, Variant] = {
     "default": BASE,
+    "none": replace(BASE, steps=0),
     "noiseless": replace(BASE, noise=False),
-    "noiseless, 80 of 256": replace(BASE, noise=False, steps=80, batch=256),
     "20 of 256": replace(BASE, batch=256),
     "80 of 64": replace(BASE, steps=80),
     "80 of 256": replace(BASE, steps=80, batch=256),
@@ -96,12 +104,22 @@ VARIANTS: dict[str, Variant] = {
     "public second moments": replace(BASE, second="public"),
     "AdaDPS": replace(BASE, precondition=True, lr=2e-3),
     "AdaDPS, rate 1e-2": replace(BASE, precondition=True, lr=1e-2),
-    "projected": replace(BASE, project=32),
+    "projected": replace(BASE, project=32, lr=0.1),
+    "projected on fills": replace(BASE, project=32, fills=True, lr=0.1),
+    "projected on fills, rate 1": replace(BASE, project=32, fills=True, lr=1.0),
+    "projected on fills, noiseless": replace(BASE, project=32, fills=True, lr=0.1, noise=False),
+    "marked": replace(BASE, marked=True),
     "crops": replace(BASE, crops=3),
     "automatic clipping": replace(BASE, rule="automatic"),
     "clip per layer": replace(BASE, rule="per-layer"),
     "clip .3": replace(BASE, clip=0.3),
     "biases and norms": replace(BASE, train=("bias", "ln_"), lr=2e-3),
+    "biases and norms, rate 5e-4": replace(BASE, train=("bias", "ln_")),
+    "biases and norms, 80 of 64": replace(BASE, train=("bias", "ln_"), lr=1e-3, steps=80),
+    "adapter": replace(BASE, lora=4, lr=2e-3),
+    "adapter, rate 5e-4": replace(BASE, lora=4),
+    "adapter, rate 1e-2": replace(BASE, lora=4, lr=1e-2),
+    "marked, biases and norms": replace(BASE, train=("bias", "ln_"), lr=2e-3, marked=True),
     "embeddings": replace(BASE, train=("wte",)),
     "last block": replace(BASE, train=("h.5", "h.3", "ln_f")),
 }
@@ -207,18 +225,53 @@ def cropped(
     return pieces[0], pieces[1], pieces[2]
 
 
+def marked_only(tokenizer: Any, corpus: Any, options: argparse.Namespace) -> Tokens:
+    """The private records, of which only what π_c marks is learned."""
+    made = tt.plan(
+        "crt",
+        corpus,
+        str(options.model),
+        delta=DELTA,
+        allow=sorted(ALLOWED),
+        private={"targets": "marked", "noise_multiplier": 1.0},
+    )
+    found = encoded(tokenizer, made.plan, made.plan.phases[-1], corpus, 128)
+    assert isinstance(found, Tokens)
+    return found
+
+
+def made_up(model: Any, skeletons: Tokens, mask: int, seed: int) -> Tokens:
+    """A thousand skeletons whose masks ``model`` filled; only its words are targets."""
+    model.eval()
+    rows = np.random.default_rng([seed, 7]).permutation(
+        np.flatnonzero(np.add.reduceat(skeletons.flat == mask, skeletons.offsets[:-1]) > 0)
+    )[:1024]
+    with_loss, without = (filled(model, skeletons, rows, mask, (seed,), loss=loss, limit=128) for loss in (True, False))
+    return replace(with_loss, scored=with_loss.scored & ~without.scored)
+
+
 def public_gradients(loss: Loss, count: int, rng: np.random.Generator) -> Tensor:
     """Mean gradients of batches of 8 skeletons, [count, d]: a function of skeletons alone, so free."""
     rows = rng.permutation(len(loss.tokens))[: count * CHUNK]
     return torch.cat([g.mean(0, keepdim=True) for g in loss.each(np.asarray(rows, np.int64), 0, rng)])
 
 
+def leading(gradients: Tensor, count: int) -> Tensor:
+    """Orthonormal directions that hold most of the ``gradients`` [n, d], at most ``count``: [count, d]."""
+    values, vectors = torch.linalg.eigh(gradients @ gradients.T)
+    values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
+    return (vectors.T @ gradients) / values.clamp_min(1e-20).sqrt()[:, None]
+
+
 def train(
-    variant: Variant, model: nn.Module, tokens: Tokens, skeletons: Tokens, mask: int, table: Event, epsilon: float, seed: int
+    variant: Variant, model: nn.Module, known: dict[str, Tokens], mask: int, table: Event, epsilon: float, seed: int
 ) -> list[float]:
     """The noised steps of a variant, in place; the σ of its steps."""
-    for name, p in model.named_parameters():
-        p.requires_grad_(any(part in name for part in variant.train))
+    if not variant.lora:
+        for name, p in model.named_parameters():
+            p.requires_grad_(any(part in name for part in variant.train))
+    tokens = known["marked" if variant.marked else "private"]
+    skeletons = known["fills" if variant.fills else "skeletons"]
     rng, torch_rng = np.random.default_rng([seed, 99]), torch.Generator().manual_seed(seed + 17)
     sigmas, rates = noise_of(variant, len(tokens), table, epsilon)
     names = trainable_names(model)
@@ -226,8 +279,7 @@ def train(
     own = Loss(model, tokens, mask)
     basis = scale = None
     if variant.project:
-        basis = torch.linalg.svd(public_gradients(public, 2 * variant.project, rng), full_matrices=False).Vh
-        basis = basis[: variant.project]
+        basis = leading(public_gradients(public, min(2 * variant.project, 128), rng), variant.project)
     if variant.precondition or variant.second == "public":
         root = public_gradients(public, 64, rng).square().mean(0).sqrt()
         scale = 1 / (root / root.square().mean().sqrt() + 0.1)  # of about 1 where gradients are as large as on average
@@ -253,7 +305,12 @@ def train(
             total = torch.cat(flat)
         if variant.noise:
             total = total + sigma * clip * torch.randn(len(total), generator=torch_rng)
-        noised = (total if basis is None else total @ basis) / expected
+        noised = total / expected
+        if basis is not None:  # plain steps: Adam would move each weight as far, however little it has in the span
+            with torch.no_grad():
+                for p, g in zip(names, own.parts(noised @ basis).values(), strict=True):
+                    p -= variant.lr * g
+            continue
         if variant.second == "own" or variant.precondition:
             for p, g in zip(names, own.parts(noised).values(), strict=True):
                 p.grad = g.clone()
@@ -287,13 +344,17 @@ def run(options: argparse.Namespace) -> None:
         tokenizer = load_tokenizer("auto", str(folder))
         texts = {part: list(corpus.texts(part)) for part in ("private", "skeletons")}
         tokens = {part: encode_all(tokenizer, each, 128) for part, each in texts.items()}
+        tokens["marked"] = marked_only(tokenizer, corpus, options)
         begun = load_model(str(options.model), tokenizer, seed)
+        tokens["fills"] = made_up(begun, tokens["skeletons"], mask_id(tokenizer), seed)
         for name in options.rows:
             key = {"set": options.set, "model": options.model.name, "stride": options.stride}
             with work.cell(**key, row=name, epsilon=options.epsilon, seed=seed) as cell:
                 if cell is not None:
                     model = load_model(str(folder), tokenizer, seed)
-                    cell |= measured(VARIANTS[name], model, begun, tokenizer, tokens, table, test, marked, options, seed)
+                    cell |= measured(
+                        VARIANTS[name], model, begun, tokenizer, tokens, table, test, marked, options, seed
+                    )
 
 
 def measured(
@@ -303,7 +364,23 @@ def measured(
     """Perplexities outside secrets at the start and after the steps, with a fifth of the public weights as at the start."""
     model.eval()
     first, began = utility(model, tokenizer, test).perplexity_outside, time.process_time()
-    sigmas = train(variant, model, tokens["private"], tokens["skeletons"], mask_id(tokenizer), table, options.epsilon, seed)
+    if variant.lora:
+        torch.manual_seed(seed)
+        model = get_peft_model(
+            model,
+            LoraConfig(
+                r=variant.lora,
+                lora_alpha=2 * variant.lora,
+                target_modules=["c_attn", "c_proj", "c_fc"],
+                fan_in_fan_out=True,
+            ),
+        )
+        model.eval()
+    sigmas = [0.0]
+    if variant.steps:
+        sigmas = train(variant, model, tokens, mask_id(tokenizer), table, options.epsilon, seed)
+    if variant.lora:
+        model = model.merge_and_unload()
     seconds = time.process_time() - began
     alone = utility(model, tokenizer, test).perplexity_outside
     for p in model.parameters():
@@ -321,7 +398,7 @@ def measured(
 
 def show(work: Work) -> str:
     """A line for each variant: perplexity, and its difference from the default of the same seeds, which is said to be one
-    only where a paired t-test of log perplexities over at least three seeds has p < .05, by Holm over the variants of a set."""
+    only where a paired t-test of log perplexities over three seeds or more has p < .05, by Holm over variants of a set."""
     rows = work.rows()
     lines = [
         "| set | variant | σ, first and last | start | outside | marked | beside the default | runs |",
