@@ -92,6 +92,13 @@ VARIANTS: dict[str, Variant] = {
     "20 of 256": replace(BASE, batch=256),
     "80 of 64": replace(BASE, steps=80),
     "80 of 256": replace(BASE, steps=80, batch=256),
+    "20 of 256, last block": replace(BASE, batch=256, train=("h.5", "h.3", "ln_f")),
+    "20 of 256, rate 1e-3": replace(BASE, batch=256, lr=1e-3),
+    "20 of 256, public second moments": replace(BASE, batch=256, second="public"),
+    "20 of 256, corrected second moments": replace(BASE, batch=256, second="corrected"),
+    "20 of 256, noise grows": replace(BASE, batch=256, noise_growth=2.0),
+    "20 of 256, marked": replace(BASE, batch=256, marked=True),
+    "20 of 256, noiseless": replace(BASE, batch=256, noise=False),
     "5 of 256": replace(BASE, steps=5, batch=256),
     "rate 2.5e-4": replace(BASE, lr=2.5e-4),
     "rate 1e-3": replace(BASE, lr=1e-3),
@@ -264,7 +271,14 @@ def leading(gradients: Tensor, count: int) -> Tensor:
 
 
 def train(
-    variant: Variant, model: nn.Module, known: dict[str, Tokens], mask: int, table: Event, epsilon: float, seed: int
+    variant: Variant,
+    model: nn.Module,
+    known: dict[str, Tokens],
+    mask: int,
+    table: Event,
+    epsilon: float,
+    seed: int,
+    as_if: int,
 ) -> list[float]:
     """The noised steps of a variant, in place; the σ of its steps."""
     if not variant.lora:
@@ -273,7 +287,8 @@ def train(
     tokens = known["marked" if variant.marked else "private"]
     skeletons = known["fills" if variant.fills else "skeletons"]
     rng, torch_rng = np.random.default_rng([seed, 99]), torch.Generator().manual_seed(seed + 17)
-    sigmas, rates = noise_of(variant, len(tokens), table, epsilon)
+    sigmas, rates = noise_of(variant, len(tokens) * as_if, table, epsilon)
+    rates = [rate * as_if for rate in rates]
     names = trainable_names(model)
     public = Loss(model, skeletons, mask)
     own = Loss(model, tokens, mask)
@@ -349,7 +364,7 @@ def run(options: argparse.Namespace) -> None:
         tokens["fills"] = made_up(begun, tokens["skeletons"], mask_id(tokenizer), seed)
         for name in options.rows:
             key = {"set": options.set, "model": options.model.name, "stride": options.stride}
-            with work.cell(**key, row=name, epsilon=options.epsilon, seed=seed) as cell:
+            with work.cell(**key, as_if=options.as_if, row=name, epsilon=options.epsilon, seed=seed) as cell:
                 if cell is not None:
                     model = load_model(str(folder), tokenizer, seed)
                     cell |= measured(
@@ -378,7 +393,7 @@ def measured(
         model.eval()
     sigmas = [0.0]
     if variant.steps:
-        sigmas = train(variant, model, tokens, mask_id(tokenizer), table, options.epsilon, seed)
+        sigmas = train(variant, model, tokens, mask_id(tokenizer), table, options.epsilon, seed, options.as_if)
     if variant.lora:
         model = model.merge_and_unload()
     seconds = time.process_time() - began
@@ -401,11 +416,11 @@ def show(work: Work) -> str:
     only where a paired t-test of log perplexities over three seeds or more has p < .05, by Holm over variants of a set."""
     rows = work.rows()
     lines = [
-        "| set | variant | σ, first and last | start | outside | marked | beside the default | runs |",
-        "|---|---|---|" + "---:|" * 3 + "---|---:|",
+        "| set | as if × | variant | σ, first and last | start | outside | marked | beside the default | runs |",
+        "|---|---:|---|---|" + "---:|" * 3 + "---|---:|",
     ]
-    for name, model in dict.fromkeys((r["set"], r["model"]) for r in rows):
-        here = [r for r in rows if (r["set"], r["model"]) == (name, model)]
+    for setting in dict.fromkeys((r["set"], r["as_if"]) for r in rows):
+        here = [r for r in rows if (r["set"], r["as_if"]) == setting]
         logs = {(r["row"], r["seed"]): math.log(r["outside"]) for r in here}
         known = [row for row in VARIANTS if any(r["row"] == row for r in here)]
         gains = {
@@ -426,7 +441,7 @@ def show(work: Work) -> str:
                 if row in shown:
                     gain += f" ± {100 * stdev(gains[row]):.1f}" + ("" if shown[row] else ", not told apart")
             sigmas = ", ".join(f"{mean(r['sigma'][i] for r in group):.2f}" for i in (0, 1))
-            lines.append("| " + " | ".join([name, row, sigmas, *cells, gain, str(len(group))]) + " |")
+            lines.append("| " + " | ".join([*map(str, setting), row, sigmas, *cells, gain, str(len(group))]) + " |")
     return "\n".join(lines)
 
 
@@ -441,6 +456,9 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", default=[0, 1, 2])
     parser.add_argument("--epsilon", type=float, default=3.0)
     parser.add_argument("--stride", type=int, default=8, help="train on every so many dialogues")
+    parser.add_argument(
+        "--as-if", type=int, default=1, help="noise of a corpus so many times as large: not private here"
+    )
     parser.add_argument("--threads", type=int, default=1)
     options = parser.parse_args()
     options.public_values, options.public_kinds, options.tokenizer = None, [], None
