@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from taciturn.cli.options import SCREENED_THERE, Allowed, Json, assign
 from taciturn.mechanisms import MECHANISMS
+
+if TYPE_CHECKING:
+    from taciturn.mechanisms.search import Candidate
 
 
 def plan(
@@ -33,6 +37,9 @@ def plan(
             help="LAW:MEAN: runs to choose the best from, their number drawn with -o; e.g. geometric:10",
         ),
     ] = None,
+    search: Annotated[
+        int | None, Parameter(help="units that noised steps read in all: choose batch, steps and σ for them")
+    ] = None,
     allow: Allowed = (),
     json: Json = False,
 ) -> None:
@@ -45,6 +52,7 @@ def plan(
     from taciturn.mechanisms.corpus_history import number_of_runs
     from taciturn.mechanisms.planning import expected_guarantees, if_chosen, make_plan
     from taciturn.mechanisms.registry import mechanism as mechanism_named
+    from taciturn.mechanisms.search import search as plans_of
     from taciturn.mechanisms.settings import RunConfig, save_config
     from taciturn.mechanisms.targets import warn_of_targets
     from taciturn.privacy.guarantees import selection_law
@@ -65,6 +73,8 @@ def plan(
     screened = load(corpus)
     folder = screened.path or Path(corpus)
     with step("working out noise and steps"):
+        tried = [] if search is None else plans_of(config, screened, search)
+        config = tried[0].config if tried else config
         made = make_plan(config, screened)
     warn_of_targets(made, screened)
     promises = expected_guarantees(config, made, screened) if hasattr(mechanism_named(mechanism), "facts") else []
@@ -82,13 +92,34 @@ def plan(
         if chosen is not None and runs is not None:
             law = selection_law.to_json(runs)
             found["selection"] = {**law, "drawn": drawn, "guarantees": [each.to_json() for each in chosen]}
+        if tried:
+            found["search"] = [each.to_json() for each in tried]
         as_json(found)
         return
+    if tried:
+        out.print(_searched(tried))
     show_plan(made)
     for each in promises:
         out.print(each.label())
     for each in chosen or ():
         out.print(f"best of a random number of such runs ({selection}): {each.label()}")
+
+
+def _searched(tried: Sequence[Candidate]) -> Any:
+    """The plans of one budget; the first is the one that was taken."""
+    from taciturn.cli.show import number, table
+
+    rows = [
+        (
+            f"{each.batch:,}",
+            f"{each.steps:,}",
+            number(each.noise_multiplier, 4),
+            number(each.ratio),
+            "taken" if each is tried[0] else "",
+        )
+        for each in sorted(tried, key=lambda each: each.steps)
+    ]
+    return table("plans that read as much", ("batch", "steps", "noise σ", "noise of the run/signal", ""), rows)
 
 
 def _to_do(drawn: int) -> str:
