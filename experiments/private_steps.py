@@ -209,11 +209,12 @@ class Loss:
         """Mean over the pieces of a record, [1 + crops, T], of their mean loss."""
         logits = functional_call(self.model, {**weights, **self.others}, kwargs={"input_ids": ids}).logits
         nats = -logits.log_softmax(-1).gather(2, targets[..., None])[..., 0]
-        return ((nats * scored).sum(1) / scored.sum(1).clamp_min(1.0)).mean()
+        whole: Tensor = ((nats * scored).sum(1) / scored.sum(1).clamp_min(1.0)).mean()
+        return whole
 
     def parts(self, flat: Tensor) -> dict[str, Tensor]:
         sizes = [shape.numel() for shape in self.shapes.values()]
-        return {n: x.view(s) for (n, s), x in zip(self.shapes.items(), flat.split(sizes), strict=True)}
+        return {n: x.view(s) for (n, s), x in zip(self.shapes.items(), torch.split(flat, sizes), strict=True)}
 
 
 def cropped(
@@ -254,6 +255,8 @@ def made_up(model: Any, skeletons: Tokens, mask: int, seed: int) -> Tokens:
         np.flatnonzero(np.add.reduceat(skeletons.flat == mask, skeletons.offsets[:-1]) > 0)
     )[:1024]
     with_loss, without = (filled(model, skeletons, rows, mask, (seed,), loss=loss, limit=128) for loss in (True, False))
+    assert with_loss.scored is not None
+    assert without.scored is not None
     return replace(with_loss, scored=with_loss.scored & ~without.scored)
 
 
@@ -267,7 +270,8 @@ def leading(gradients: Tensor, count: int) -> Tensor:
     """Orthonormal directions that hold most of the ``gradients`` [n, d], at most ``count``: [count, d]."""
     values, vectors = torch.linalg.eigh(gradients @ gradients.T)
     values, vectors = values.flip(0)[:count], vectors.flip(1)[:, :count]
-    return (vectors.T @ gradients) / values.clamp_min(1e-20).sqrt()[:, None]
+    found: Tensor = (vectors.T @ gradients) / values.clamp_min(1e-20).sqrt()[:, None]
+    return found
 
 
 def train(
@@ -324,7 +328,7 @@ def train(
         if basis is not None:  # plain steps: Adam would move each weight as far, however little it has in the span
             with torch.no_grad():
                 for p, g in zip(names, own.parts(noised @ basis).values(), strict=True):
-                    p -= variant.lr * g
+                    p.sub_(variant.lr * g)
             continue
         if variant.second == "own" or variant.precondition:
             for p, g in zip(names, own.parts(noised).values(), strict=True):
@@ -344,7 +348,7 @@ def train(
             by = 1 / scale * second.mean().sqrt()
         with torch.no_grad():
             for p, g in zip(names, own.parts(first / by).values(), strict=True):
-                p -= variant.lr * g
+                p.sub_(variant.lr * g)
     model.zero_grad(set_to_none=True)
     return sigmas
 

@@ -93,7 +93,8 @@ def test_of_plans_that_are_close_the_one_with_most_steps_comes_first(ratios: lis
     [
         (asked(epsilon=None), 4096, "needs a target"),
         (asked(steps=3), 4096, "leave steps out"),
-        (asked("crt", private={"rate": 0.1, "noise_multiplier": 2.0}), 4096, "leave private.noise_multiplier and private.rate"),
+        (asked("crt", private={"rate": 0.1}), 4096, "leave private.rate out"),
+        (asked("dpsgd", rate=0.1, noise_multiplier=2.0), 4096, "leave noise_multiplier and rate out"),
         (asked("uedp"), 4096, "no batch and steps"),
         (asked(), 10, "do not suffice for 20 steps"),
     ],

@@ -171,7 +171,7 @@ class Plan:
 
 def _placeless(model: dict[str, Any]) -> dict[str, Any]:
     """What is published of a model: names of files and folders, not where they lie on a machine."""
-    named = {key: without_folders(model[key]) for key in ("name", "tokenizer", "chat_template")}
+    named: dict[str, Any] = {key: without_folders(model[key]) for key in ("name", "tokenizer", "chat_template")}
     lora = model["lora"]
     if lora and lora["start"]:
         named["lora"] = {**lora, "start": without_folders(lora["start"])}
