@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json, comma, joined
+from taciturn.cli.options import RUN_THERE, Json, comma, joined
 from taciturn.cli.reading import READ, Reading
 
 if TYPE_CHECKING:
@@ -24,17 +24,19 @@ class Quality:
 
     quality: Annotated[
         Path | None,
-        Parameter(help="folder (mode 0700) for a page on the texts, beside private text: for you, never to be shared"),
+        Parameter(help="folder (mode 0700) for a page on the texts, for you alone"),
     ] = None
     held_out: Annotated[
         tuple[str, ...],
-        Parameter(help="original text the model never saw, to compare with; may be repeated", negative=""),
+        Parameter(group="Quality page", help="original text the model never saw; may be repeated", negative=""),
     ] = ()
     training: Annotated[
         tuple[str, ...],
-        Parameter(help="text the model was trained on, files or a folder: what was copied from it", negative=""),
+        Parameter(group="Quality page", help="text the model was trained on: what was copied from it", negative=""),
     ] = ()
-    judge: Annotated[Path | None, Parameter(help="folder of a public model, for perplexity and features")] = None
+    judge: Annotated[
+        Path | None, Parameter(group="Quality page", help="folder of a public model, for perplexity and features")
+    ] = None
 
     def check(self, output: Path) -> None:
         """Raise UsageError before any work for what cannot be measured, or would be shared."""
@@ -72,32 +74,36 @@ QUALITY = Quality()
 
 
 def synthesize(
-    run: Annotated[Path, Parameter(help="a certified run's folder, or an exported model with its certificate")],
+    run: Annotated[Path, Parameter(help="a certified run's folder, or an exported model's", validator=RUN_THERE)],
     *,
     n: Annotated[int, Parameter(name=["-n", "--n"], help="texts to write")],
-    output: Annotated[Path, Parameter(name=["--output", "-o"])],
-    seed: int = 0,
-    labels: Annotated[
-        str, Parameter(help="labels, comma-separated, equally often, that texts were trained to begin with")
-    ] = "",
-    template: Annotated[str, Parameter(help="how a text begins, with --labels")] = "{label}: ",
+    output: Annotated[Path, Parameter(name=["--output", "-o"], help="the folder to write")],
+    seed: Annotated[int, Parameter(help="of what is drawn")] = 0,
+    labels: Annotated[str, Parameter(help="comma-separated, as texts were trained to begin with")] = "",
+    template: Annotated[str, Parameter(group="Drawing", help="how a text begins, with --labels")] = "{label}: ",
     prompts: Annotated[Path | None, Parameter(help="beginnings of texts, one a line; public text only")] = None,
     skeletons: Annotated[Path | None, Parameter(help="texts with masks to fill, one a line; public text only")] = None,
     policy: Annotated[
         tuple[str, ...],
         Parameter(name=["--policy", "-p"], help="drop texts in which it marks anything; may be repeated", negative=""),
     ] = (),
-    keep_copies: Annotated[bool, Parameter(help="keep texts that were written before", negative="")] = False,
-    max_tokens: int = 128,
-    temperature: float = 1.0,
-    top_k: Annotated[int, Parameter(help="only the k likeliest tokens; 0 for all")] = 0,
-    top_p: Annotated[float, Parameter(help="only the likeliest tokens that hold this probability")] = 0.95,
-    batch: Annotated[int, Parameter(help="texts drawn at once")] = 32,
-    kind: Annotated[Literal["jsonl", "parquet"], Parameter(name="--as", help="files of this format")] = "jsonl",
+    keep_copies: Annotated[
+        bool, Parameter(group="Drawing", help="keep texts that were written before", negative="")
+    ] = False,
+    max_tokens: Annotated[int, Parameter(help="of a text, at most")] = 128,
+    temperature: Annotated[float, Parameter(group="Drawing", help="1 as the model was trained")] = 1.0,
+    top_k: Annotated[int, Parameter(group="Drawing", help="only the k likeliest tokens; 0 for all")] = 0,
+    top_p: Annotated[
+        float, Parameter(group="Drawing", help="only the likeliest tokens that hold this probability")
+    ] = 0.95,
+    batch: Annotated[int, Parameter(group="Drawing", help="texts drawn at once")] = 32,
+    kind: Annotated[
+        Literal["jsonl", "parquet"], Parameter(name="--as", group="Drawing", help="files of this format")
+    ] = "jsonl",
     allow: Annotated[
         tuple[Literal["uncertified", "not-for-release"], ...],
         Parameter(
-            help="write text of such a model all the same: nothing is claimed, or what the certificate says",
+            help="of such a model all the same",
             negative="",
         ),
     ] = (),
@@ -107,8 +113,9 @@ def synthesize(
 ) -> None:
     """Write a corpus of text that a certified model makes up. The certificate travels with it.
 
-    Given again, the command goes on where it stopped, or writes the quality page of a finished corpus. Reading options are
-    those of --held-out and --training. Example: `taciturn synthesize runs/mail -n 10000 -o synthetic/ -p pii`
+    Given again, the command goes on where it stopped, or writes the quality page of a finished corpus.
+
+    Example: `taciturn synthesize runs/mail -n 10000 -o synthetic/ -p pii`
     """
     from taciturn.cli.show import as_json
     from taciturn.synthesis.settings import Settings
@@ -151,9 +158,9 @@ def _say(done: Synthesis) -> None:
     if counts.cut > counts.kept / 2:
         talk.print(f"{counts.cut:,} of {counts.kept:,} end at --max-tokens and not of themselves")
     for reason in claims["reasons"]:
-        talk.print(f"not for release: {reason}", markup=False)
+        talk.print(f"not for release: {reason}")
     for each in map(Guarantee.from_json, claims["statements"]):
-        talk.print(f"• {each.label()}", markup=False)
+        talk.print(f"• {each.label()}")
     if claims["certified"]:
         talk.print(
             f"{done.folder}/README.md says it in full; to check it: taciturn verify {done.folder} --without-weights"
