@@ -96,7 +96,7 @@ class Work:
         self,
         mechanism: str,
         screened: ScreenedCorpus,
-        model: Mapping[str, Any],
+        model: Any,
         test: Sequence[Record],
         *,
         seed: int,

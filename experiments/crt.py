@@ -154,7 +154,7 @@ class Experiment:
         records = [record for document in documents for record in split(document, "turn")]
         return random.Random(0).sample(records, TEST)
 
-    def configured(self) -> dict[str, Any]:
+    def configured(self) -> Any:
         if self.kind == "gpt":
             return {"name": str(self.model), "max_length": 48, "dtype": "bf16"}
         return {"name": "lstm", "tokenizer": "bpe:2048", "max_length": 48}

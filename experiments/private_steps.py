@@ -137,7 +137,7 @@ def start(options: argparse.Namespace, seed: int) -> tuple[Path, Event]:
     folder = options.work / "starts" / f"{options.set}-{seed}"
     if not (folder / "event.json").exists():
         chosen, steps = ROWS["table, kept"][1:]
-        optimiser = {"lr": 1e-3, "schedule": "cosine", "warmup": 0.05, "max_grad_norm": 1.0}
+        optimiser: Any = {"lr": 1e-3, "schedule": "cosine", "warmup": 0.05, "max_grad_norm": 1.0}
         planned = tt.plan(
             "crt",
             screened(options),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from taciturn.auditing.finding import Finding, save
 from taciturn.auditing.run import audit as attack_all
@@ -28,6 +28,17 @@ from taciturn.text.document import Record
 from taciturn.text.notebook import table
 from taciturn.text.readers import Corpus, corpus
 from taciturn.training.plan import Plan
+from taciturn.typed import (
+    AuditInputs,
+    DrawOptions,
+    HubOptions,
+    Labels,
+    MechanismOptions,
+    ModelOptions,
+    SeedsOptions,
+    SynthesisOptions,
+    TrainOptions,
+)
 
 PathLike = str | os.PathLike[str]
 
@@ -78,11 +89,11 @@ class TrainedRun:
         spent = Certificate.read(path).spent["epsilon"] if path.is_file() else "not certified"
         return table(f"{self.folder.name}: {plan['mechanism']}", [*phases, ("ε", spent)])
 
-    def certify(self, groups: Mapping[str, Sequence[str]] | None = None, **labels: Any) -> Certificate:
+    def certify(self, groups: Mapping[str, Sequence[str]] | None = None, **labels: Unpack[Labels]) -> Certificate:
         """State the guarantees; see :func:`taciturn.mechanisms.certify.certify`."""
         return write_certificate(self.folder, groups=groups, **labels)
 
-    def export(self, folder: PathLike, **hub: Any) -> float:
+    def export(self, folder: PathLike, **hub: Unpack[HubOptions]) -> float:
         """Write a folder for `from_pretrained` and for a hub, with card and certificate; the loss difference it was checked
         to. hub: base_model, language, license, tags of the card, as in :class:`taciturn.reporting.hub.Hub`."""
         from taciturn.reporting.export import export
@@ -94,17 +105,17 @@ class TrainedRun:
         """(model, tokenizer)."""
         return runs.Run(self.folder).model()
 
-    def audit(self, attacks: Sequence[str] = ("exposure",), **inputs: Any) -> list[Finding]:
+    def audit(self, attacks: Sequence[str] = ("exposure",), **inputs: Unpack[AuditInputs]) -> list[Finding]:
         """Attack the run; see :func:`audit`."""
         return audit(self, attacks, **inputs)
 
-    def generate(self, prompt: str = "", **how: Any) -> list[str]:
+    def generate(self, prompt: str = "", **how: Unpack[DrawOptions]) -> list[str]:
         """Continuations of a prompt; see :func:`taciturn.models.generation.generate`."""
         from taciturn.models.generation import generate
 
         return generate(*self.model(), prompt, **how)
 
-    def synthesize(self, n: int, out: PathLike, **options: Any) -> SyntheticCorpus:
+    def synthesize(self, n: int, out: PathLike, **options: Unpack[SynthesisOptions]) -> SyntheticCorpus:
         """Write a corpus that the model makes up; see :func:`synthesize`."""
         return synthesize(self, n, out, **options)
 
@@ -168,15 +179,15 @@ def plan(
     mechanism: str,
     screened: ScreenedCorpus,
     /,
-    model: str | Mapping[str, Any] = "lstm",
+    model: str | ModelOptions = "lstm",
     *,
     tokenizer: str = "auto",
     epsilon: float | None = None,
     delta: float | None = None,
-    seeds: Mapping[str, Any] | None = None,
-    train: Mapping[str, Any] | None = None,
+    seeds: SeedsOptions | None = None,
+    train: TrainOptions | None = None,
     allow: Sequence[str] = (),
-    **options: Any,
+    **options: Unpack[MechanismOptions],
 ) -> Planned:
     """What a run would be. ``options`` are the mechanism's own, e.g. ``public={"epochs": 10}`` for crt. model: a name, or
     the whole table of settings, e.g. ``{"name": "gpt2", "lora": {"r": 8}, "dtype": "bf16"}``. allow: see
@@ -240,7 +251,9 @@ def train(
     return run
 
 
-def audit(run: TrainedRun | PathLike, attacks: Sequence[str] = ("exposure",), **inputs: Any) -> list[Finding]:
+def audit(
+    run: TrainedRun | PathLike, attacks: Sequence[str] = ("exposure",), **inputs: Unpack[AuditInputs]
+) -> list[Finding]:
     """Attack a run (or any model folder); findings are kept in the run's audit.json. Inputs as in
     :func:`taciturn.auditing.run.audit`."""
     folder = run.folder if isinstance(run, TrainedRun) else Path(run)
@@ -257,7 +270,7 @@ def synthesize(
     *,
     allow: Sequence[Allow] = (),
     notify: Callable[[int, int], None] = lambda *_: None,
-    **options: Any,
+    **options: Unpack[SynthesisOptions],
 ) -> SyntheticCorpus:
     """Write ``n`` texts that a certified model makes up to the new folder ``out``; its certificate holds for them and
     travels with them. Called again it goes on where it stopped. options: see

@@ -82,7 +82,7 @@ def _train(
     epochs = max(1, round(steps * batch / len(screened.texts("public"))))
     optimiser = {"lr": 3e-3, "schedule": "linear", "warmup": 0.1, "max_grad_norm": 1.0}
     options: dict[str, Any] = {"epochs": epochs, "batch_size": batch, "optimiser": optimiser}
-    named = {"name": str(shape), "max_length": 64, **model}
+    named: Any = {"name": str(shape), "max_length": 64, **model}
     planned = tt.plan("sgd", screened, named, delta=1e-5, seeds={"model": seed}, train=PLAINLY, **options)
     tt.train(planned, out)
     if not folder.exists():

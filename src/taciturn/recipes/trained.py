@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.text.document import Record
 
-PLAINLY = {"checkpoint_steps": 10**6, "checkpoint_minutes": 1e6}
+PLAINLY: Any = {"checkpoint_steps": 10**6, "checkpoint_minutes": 1e6}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ def trained(
     name: str,
     mechanism: str,
     screened: ScreenedCorpus,
-    model: Mapping[str, Any],
+    model: Any,
     test: Sequence[Record],
     *,
     options: Mapping[str, Any],
@@ -61,7 +61,14 @@ def trained(
         if progress.utility is not None:
             scores.append([progress.step.phase.name, progress.step.number + 1, _score(progress.utility)])
 
-    follow = {} if canaries is None or not canaries.every else {"checkpoint_steps": canaries.every, "keep": 10**6}
+    follow: Any = {} if canaries is None or not canaries.every else {"checkpoint_steps": canaries.every, "keep": 10**6}
+    how: Any = {
+        "token_budget": budget,
+        "evaluations": evaluations,
+        "valid_limit": max(len(test), 1),
+        **PLAINLY,
+        **follow,
+    }
     planned = tt.plan(
         mechanism,
         screened,
@@ -69,13 +76,7 @@ def trained(
         epsilon=epsilon,
         delta=delta,
         seeds={"model": seed, "data": seed},
-        train={
-            "token_budget": budget,
-            "evaluations": evaluations,
-            "valid_limit": max(len(test), 1),
-            **PLAINLY,
-            **follow,
-        },
+        train=how,
         allow=sorted(ALLOWED),  # settings are the paper's, and small corpora stand for large ones
         **options,
     )

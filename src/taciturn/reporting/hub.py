@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from taciturn.errors import UsageError
@@ -19,9 +19,9 @@ class Hub:
     hub's list, e.g. apache-2.0; without one the card says that none was named. tags: more of them. Raises UsageError."""
 
     base_model: str | None = None
-    language: tuple[str, ...] = ()
+    language: Sequence[str] = ()
     license: str | None = None
-    tags: tuple[str, ...] = ()
+    tags: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         if self.base_model is not None and not _NAME.fullmatch(self.base_model):

@@ -68,13 +68,15 @@ class PrivateTrainer:
         self._folder = Path(args.output_dir)
         self._hub = given_model.hub(model)
         base = self._folder / given_model.BASE
-        settings = {**given_model.settings(model, processing_class, base), **said.model}
+        settings: Any = {**given_model.settings(model, processing_class, base), **said.model}
         if (lora := given_model.adapter(peft_config)) is not None:
             settings["lora"] = lora
         given_model.keep(model, processing_class, base)
+        seeds: Any = said.seeds
+        how_to_run: Any = {**said.train, **(train or {})}
         planned = api.plan(
             mechanism, train_dataset, settings, tokenizer=settings.pop("tokenizer"), epsilon=epsilon, delta=delta,
-            seeds=said.seeds, train={**said.train, **(train or {})}, allow=allow, **said.options,
+            seeds=seeds, train=how_to_run, allow=allow, **said.options,
         )  # fmt: skip
         steps = planned.plan.total_steps
         saving = every(args, "save_steps", steps) if strategy(args, "save_strategy") else steps

@@ -164,7 +164,7 @@ class Bench:
 
     # Training and attacks
 
-    def model(self, kind: str) -> dict[str, Any]:
+    def model(self, kind: str) -> Any:
         """Settings of the model: the user's or, in quick, a tiny one trained on public text; or an LSTM from scratch, which
         reads the same tokens, so that perplexities compare."""
         length = 48 if self.inputs.quick else 128
