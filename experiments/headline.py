@@ -156,8 +156,8 @@ HEAD = f"""# What protection costs
 Written by `python experiments/headline.py` from `experiments/rows/`; do not edit. A small public model learns real
 dialogues: unprotected, redacted, or with noise at the same ε. Lower perplexity is better.
 
-- **ε** is by substitution, of one secret in one record, at δ = 8·10⁻⁵, with everything in it that the run releases. **μ** is that
-  of Gaussian differential privacy for the same curve, at every δ from 1.1·10⁻⁸ up, rounded up.
+- **ε** is by substitution, of one secret in one record, at δ = 8·10⁻⁵, with everything in it that the run releases. **μ**
+  is that of Gaussian differential privacy for the same curve, at every δ from 1.1·10⁻⁸ up, rounded up.
 - **Secrets covered**: DP-SGD's ε is of any secret. CRT's is of those that π_c marks wholly. Rows without noise promise
   nothing about a secret that π misses.
 - **Exposure** is the highest of ten canaries and of all runs, in bits, of which a tenth were missed by π; in brackets what
