@@ -163,7 +163,8 @@ def test_uedp_reads_a_folder_of_news(tmp_path: Path, monkeypatch: pytest.MonkeyP
     for name, first in (("train_subset_train", 0), ("test", 100)):
         with gzip.open(folder / f"{name}.jsonl.gz", "wt") as file:
             for at in range(first, first + 30):
-                text = f"Shares of Acme {at} fell in {towns[at % 3]} on Monday, Reuters said."
+                where = f"in {towns[at % 3]} that trade across the Pacific Ocean and Europe fell by {at}"
+                text = f"Bill Gates of Microsoft Corp. said {where}."
                 file.write(
                     json.dumps({"text": text, "title": text, "description": "", "label": at % 4, "label_name": "x"})
                     + "\n"

@@ -72,8 +72,8 @@ def test_a_folder_of_annotated_sets_becomes_the_medium_page(tmp_path: Path, monk
     monkeypatch.setattr(missed, "SETS", {"customersim": "test"})
     turn = {
         "speaker": "user",
-        "text": "I am Ann Lee of Rome.",
-        "spans": [{"start": 5, "end": 12, "value": "Ann Lee", "slot": "name"}],
+        "text": "I am Zoe Lee of Rome.",
+        "spans": [{"start": 5, "end": 12, "value": "Zoe Lee", "slot": "name"}],
     }
     (tmp_path / "given" / "customersim").mkdir(parents=True)
     with gzip.open(tmp_path / "given" / "customersim" / "test.jsonl.gz", "wt") as file:
@@ -84,5 +84,5 @@ def test_a_folder_of_annotated_sets_becomes_the_medium_page(tmp_path: Path, monk
     page = (tmp_path / "out" / "jft-table3-medium.md").read_text()
     assert "`taciturn recipe run jft-table3 --medium --data DATA`" in page
     rows = (tmp_path / "out" / ROWS / "jft-table3-medium.jsonl").read_text()
-    assert "Ann" not in rows + page
+    assert "Zoe" not in rows + page
     assert str(tmp_path) not in rows

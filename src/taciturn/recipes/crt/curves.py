@@ -128,13 +128,12 @@ def leaks(title: str, what: str, cells: Cells, bars: Bars, metric: str) -> list[
         *((rises, at(kind, "redacted", last), at(kind, "redacted", first), kind) for kind in KINDS),
         *((f"{below} at γ = {last:g}", at(kind, "redacted", last), at(kind, "CRT", last), kind) for kind in KINDS),
         *(
-            (
-                f"{what} of {row} is above that of CRT at γ = {last:g}",
-                at("LSTM", row, last),
-                at("LSTM", "CRT", last),
-                "LSTM",
-            )
+            (f"{what} of {row} {says}", at("LSTM", row, last), at("LSTM", *other), "LSTM")
             for row in SELECTIVE
+            for says, other in (
+                ("rises with γ", (row, first)),
+                (f"is above that of CRT at γ = {last:g}", ("CRT", last)),
+            )
         ),
     ]
     return [Order(f"{title}, {says}", more, less, k, higher=True) for says, more, less, k in pairs if more and less]

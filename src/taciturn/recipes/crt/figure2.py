@@ -21,7 +21,7 @@ from taciturn.recipes.crt.curves import (
     row_runs,
     value,
 )
-from taciturn.recipes.crt.sizes import DELTA, OURS, SELECTIVE, name_of
+from taciturn.recipes.crt.sizes import DELTA, EPSILON, OURS, name_of
 from taciturn.recipes.recipe import Inputs, Plot, Recipe, Results, Series, Table, statements
 from taciturn.recipes.verdicts import Order, apart, sentences
 
@@ -99,7 +99,7 @@ def _table(name: str, cells: Cells, gamma: float) -> Table:
     rows = []
     for (kind, row, _, seed), cell in cells.items():
         if not seed:
-            ends = {"redacted": (math.inf, 0.0)} | dict.fromkeys(SELECTIVE, (math.inf, math.inf))
+            ends = {"redacted": (math.inf, 0.0), "S-DP": (math.inf, math.inf), "S-DP as accounted": (math.inf, EPSILON)}
             holds, published = ends.get(row) or (cell["holds"][-1], cell["published"][-1])
             scores = (value(cells, kind, row, gamma, metric) for metric in ("perplexity", "outside"))
             rows.append((name_of(kind, row), *scores, cell["sigma"], published, holds))

@@ -34,7 +34,7 @@ def bayesian(plan: Mapping[str, Any], points: Sequence[Row], gamma: float | None
     if plan["mechanism"] not in ("dpsgd", "crt"):
         return {}
     phase = next(each for each in plan["phases"] if each["event"].get("rate"))
-    tables = {from_json(each["event"]): 1 for each in plan["phases"] if each["event"]["event"] == "thresholded-counts"}
+    tables = {from_json(each["event"]): 1 for each in plan["phases"] if each["event"].get("event") == "thresholded-counts"}
     event = PoissonGaussian(phase["event"]["rate"], phase["event"]["noise_multiplier"])
     rounds = int(plan["repeat"])
     total = int(phase["steps"])  # of all rounds, as plan.json counts
