@@ -35,6 +35,7 @@ from taciturn.models.held_out import utility
 from taciturn.models.sequences import touched
 from taciturn.models.tokens import encode_all
 from taciturn.privacy.guarantees.evidence import ALLOWED
+from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.screening.corpus.manifest import MANIFEST
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.policies.public import Public
@@ -59,6 +60,7 @@ SETS: dict[str, tuple[tuple[tuple[str, str], ...], tuple[str, str], str]] = {
 CANARIES = Planted(Template("My ID is: {}"), tuple(draw(Template("My ID is: {}"), 10, 7)), 20)
 TEST, SUBSET = 600, 10_000
 ROWS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
+    "non-private": ("sgd", {}, {}),
     "redacted": ("redacted", {}, {}),
     "skeletons": ("crt", {}, {}),
     "table": ("crt", {"fill": "learned"}, {}),
@@ -70,6 +72,8 @@ ROWS: dict[str, tuple[str, Mapping[str, Any], Mapping[str, Any]]] = {
     "DP-SGD": ("dpsgd", {}, {}),
 }
 """Mechanism, its options, and what else the steps have. A model from scratch has no public weights to keep."""
+PLAIN = ("sgd", "redacted")
+"""Mechanisms without noise."""
 
 
 def screened(options: argparse.Namespace) -> ScreenedCorpus:
@@ -169,7 +173,7 @@ def measured(
     optimiser = {"lr": options.lr, "schedule": "cosine", "warmup": 0.05, "max_grad_norm": 1.0}
     public = {"epochs": options.epochs, "batch_size": 32, "optimiser": optimiser}
     settings: dict[str, Any] = public
-    if mechanism != "redacted":
+    if mechanism not in PLAIN:
         private = {"steps": options.steps, "batch": options.batch, "optimiser": {"lr": 5e-4}, **steps}
         both = {**chosen, "public": {**public, "kept": steps.get("kept", 1.0)}, "private": private}
         settings = both if mechanism == "crt" else private
@@ -181,7 +185,7 @@ def measured(
             "max_length": 128,
             **({"tokenizer": options.tokenizer} if options.tokenizer else {}),
         },
-        epsilon=None if mechanism == "redacted" else options.epsilon,
+        epsilon=None if mechanism in PLAIN else options.epsilon,
         delta=DELTA,
         seeds={"model": seed, "data": seed},
         train={"evaluations": 1, "checkpoint_steps": 10**6, "checkpoint_minutes": 1e6},
@@ -198,7 +202,7 @@ def measured(
     trained = tt.train(planned, out, valid=test, notify=notify)
     seconds = time.process_time() - began
     certificate = trained.certify()
-    found = exposure(trained, None if mechanism == "redacted" else 1, seed)
+    found = exposure(trained, None if mechanism in PLAIN else 1, seed)
     model, tokenizer = trained.model()
     whole, inside = utility(model, tokenizer, test), utility(model, tokenizer, marked)
     row: Row = {
@@ -208,12 +212,19 @@ def measured(
         "marked": inside.perplexity_outside,
         "first": scores.get("public", whole.perplexity_outside),
         "spent": certificate.model_dump()["spent"]["epsilon"],
+        "mu": mu(certificate.statements()),
         "exposure": found.score,
         "exposure_null": found.null.get("p95"),
         "cpu": round(seconds),
     }
     shutil.rmtree(out)
     return row
+
+
+def mu(statements: Iterable[Guarantee]) -> float | None:
+    """μ of one secret by substitution, as the certificate has it; None where it promises nothing about a missed one."""
+    found = [each.trade_off.mu for each in statements if each.notion in ("dp", "confidentiality") and each.trade_off]
+    return found[0] if found else None
 
 
 def exposure(trained: Any, copies: int | None, seed: int) -> Finding:

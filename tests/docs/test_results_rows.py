@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +16,30 @@ ROWS = ROOT / "experiments" / "rows"
 
 
 @pytest.fixture
-def values(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """experiments/values.py, whose neighbours it imports by name."""
+def experiment(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Any]:
+    """A script of experiments/, whose neighbours it imports by name."""
     monkeypatch.syspath_prepend(str(ROOT / "experiments"))
-    spec = importlib.util.spec_from_file_location("experiments_values", ROOT / "experiments" / "values.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    monkeypatch.setitem(sys.modules, "experiments_values", module)
-    spec.loader.exec_module(module)
-    return module
+
+    def load(name: str) -> Any:
+        spec = importlib.util.spec_from_file_location(f"experiments_{name}", ROOT / "experiments" / f"{name}.py")
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, spec.name, module)
+        spec.loader.exec_module(module)
+        return module
+
+    return load
+
+
+@pytest.fixture
+def values(experiment: Callable[[str], Any]) -> Any:
+    return experiment("values")
+
+
+@pytest.fixture
+def headline(experiment: Callable[[str], Any]) -> Any:
+    return experiment("headline")
 
 
 def test_learned_values(values: Any) -> None:
@@ -34,6 +49,55 @@ def test_learned_values(values: Any) -> None:
     assert len(lines) > 12
     missing = [line for line in lines if line.strip("|-: ") and line not in page]
     assert missing == []
+
+
+def test_the_headline_is_its_rows(headline: Any) -> None:
+    """Page and plots, byte by byte: `python experiments/headline.py` writes them."""
+    made = headline.page()
+    assert len(made) == 3
+    for name, text in made.items():
+        assert text == (ROOT / "docs" / name).read_text("utf-8"), name
+
+
+def test_the_headline_follows_a_row_and_names_what_was_not_run(headline: Any, tmp_path: Path) -> None:
+    """One run of one row, made up: it stands there, everything else is not run, and nothing is told apart."""
+    row = {
+        "set": "abcd", "model": "gpt2-public-s", "stride": 8, "row": "DP-SGD", "epsilon": 1.0, "seed": 0, "mu": 0.61234,
+        "outside": 33.3, "all": 44.4, "exposure": 5.55, "exposure_null": 7.61,
+    }  # fmt: skip
+    (tmp_path / "headline.jsonl").write_text(json.dumps(row) + "\n")
+    text = headline.page(tmp_path)["headline.md"]
+    assert "| DP-SGD | 1 | 0.613 | any | 33.3 | 44.4 | 5.5 (7.6) | 1 |" in text  # μ is rounded up
+    assert text.count(f"| {headline.NOT_RUN} | {headline.NOT_RUN} |") >= 27
+    assert "Told apart:" not in text
+
+
+def test_the_headline_tells_apart_by_the_rule(headline: Any, tmp_path: Path) -> None:
+    """Three runs a row far apart are told apart; where the model is no better than before training they are not."""
+
+    def row(name: str, seed: int, score: float) -> str:
+        return json.dumps(
+            {"set": "abcd", "model": "gpt2-public-s", "stride": 8, "row": name, "epsilon": 3.0, "seed": seed,
+             "outside": score, "all": score, "exposure": 1.0, "exposure_null": 7.6}
+        )  # fmt: skip
+
+    ours, theirs = ("table, kept", 20.0), ("DP-SGD", 40.0)
+    rows = [row(name, seed, score + seed / 10) for name, score in (ours, theirs) for seed in range(3)]
+    (tmp_path / "headline.jsonl").write_text("\n".join(rows))
+    assert "- Told apart: ABCD" in headline.page(tmp_path)["headline.md"]
+    floor = {
+        "set": "abcd",
+        "model": "gpt2-public-s",
+        "stride": 8,
+        "start": 30.0,
+        "constant": 99.0,
+        "labelled": 9,
+        "left": 1,
+    }
+    (tmp_path / "floors.jsonl").write_text(json.dumps(floor))
+    told = headline.page(tmp_path)["headline.md"]
+    assert "Told apart:" not in told
+    assert "learned nothing" in told
 
 
 def test_what_fits_on_devices() -> None:

@@ -12,7 +12,7 @@ import pytest
 from taciturn.recipes import registry, tiny_models
 from taciturn.recipes.build import HIDDEN, ROWS, build
 from taciturn.recipes.cells import Work
-from taciturn.recipes.page import write
+from taciturn.recipes.page import stem, write
 from taciturn.recipes.recipe import Built, Inputs, Results, Table
 from taciturn.recipes.verdicts import AS, NOT_AS, RULE, UNTOLD
 
@@ -36,6 +36,9 @@ COMPUTED = {"crt-figure6", "jft-table1", "jft-table3", "jft-table5", "uedp-figur
 """Recipes, or parts of them, in which nothing is drawn at random: an ε is what it is."""
 SINGLE = {"jft-table7"}
 """One row in the smallest size: nothing to compare."""
+READS = {"uedp-figure6"}
+"""Medium pages that say how many users the texts have."""
+SHARED = Path(__file__).parents[3] / "shared" / "data"
 NEEDS_SPACY = {f"jft-table{i}" for i in (1, 2, 3, 4, 6, 7, 8)}
 
 
@@ -70,12 +73,21 @@ def test_it_runs_and_says_no_more_than_one_run_carries(name: str, out: Path, mon
 @pytest.mark.parametrize("rows", sorted((PAGES / ROWS).glob("*.jsonl")), ids=lambda path: path.stem)
 def test_a_page_says_what_its_rows_say(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers, verdicts, pictures: the page is written again from the rows. Its last line names the version and the CPU."""
-    page = (PAGES / f"{rows.stem}.md").read_text()
-    runs = re.search(rf"`taciturn recipe run {rows.stem} --quick(?: --runs (\d+))?`", page)
-    assert runs
-    inputs = Inputs("quick", runs=int(runs[1] or 0))
-    results = again(rows.stem, rows, tmp_path, inputs, monkeypatch)
-    for path in write(Built(registry.recipe(rows.stem), results, inputs.size, 0.0, inputs.runs), tmp_path):
+    page, name = (PAGES / f"{rows.stem}.md").read_text(), rows.stem.removesuffix("-medium")
+    command = (
+        rf"`taciturn recipe run {name} --(quick|medium)(?: --runs (\d+))?(?: --data (DATA))?(?: --model (MODEL))?`"
+    )
+    ran = re.search(command, page)
+    assert ran
+    data, model = ran[3] and Path(ran[3].lower()), ran[4] and ran[4].lower()
+    if name in READS:
+        data = SHARED
+        if not SHARED.exists():
+            pytest.skip("the data sets are not here, and this recipe reads its texts before its rows")
+    inputs = Inputs(ran[1], data, model, runs=int(ran[2] or 0))  # type: ignore[arg-type]
+    assert stem(registry.recipe(name), inputs.size) == rows.stem
+    results = again(name, rows, tmp_path, inputs, monkeypatch)
+    for path in write(Built(registry.recipe(name), results, inputs, 0.0), tmp_path):
         made, there = path.read_text(), (PAGES / path.name).read_text()
         assert made.rsplit("\n\nPaper: ", 1)[0] == there.rsplit("\n\nPaper: ", 1)[0], path.name
 

@@ -207,6 +207,7 @@ RECIPES: dict[str, Builder] = {
     "crt-figures4and5": from_cells(
         "x_accuracy", lambda cells, bars: curves.leaks("set", "x", cells, bars, "x_accuracy")
     ),
+    "crt-figure2, ours": from_cells("perplexity", lambda cells, bars: figure2.ours("set", cells, bars, 0.0)),
     "jft-table2": from_rows(JFT2, lambda rows: table2.orders("set", LEVELS, rows)[:-1]),  # its last order: below
     "jft-table2, accuracy": from_rows(JFT2, lambda rows: table2.orders("set", LEVELS, rows)[:-1], higher=True),
     "jft-table3": from_rows(("DP-SGD", table3.LIGHT, table3.CONSERVATIVE), lambda rows: table3.orders("set", rows)),
@@ -261,6 +262,15 @@ def test_a_recipe_says_what_its_runs_carry(name: str, at: int) -> None:
     lost = judged(name, at, better, worse, learned=False)
     assert lost.kind == UNTOLD
     assert "learned nothing" in lost.reason
+
+
+def test_orders_of_ours_are_told_in_other_words() -> None:
+    """By the same rule, and never as what a paper says."""
+    better, worse, alike = (order(*pair) for pair in ((LOW, HIGH), (HIGH, LOW), (LOW, LOW[::-1])))
+    lines = verdicts.apart([better, replace(worse, says="b"), replace(alike, says="c")])
+    assert [line.split(":")[0] for line in lines] == ["Told apart", "The other way round", UNTOLD]
+    assert not any("paper" in line for line in lines)
+    assert verdicts.apart([order(LOW[:2], HIGH)])[0].startswith(f"{UNTOLD}: a is ahead of b: 10.1")
 
 
 def test_orders_have_names_of_their_own() -> None:

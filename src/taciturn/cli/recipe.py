@@ -11,7 +11,7 @@ from cyclopts import Parameter
 from taciturn.cli.options import Json
 
 if TYPE_CHECKING:
-    from taciturn.recipes.recipe import Inputs, Recipe, Table
+    from taciturn.recipes.recipe import Inputs, Recipe, Size, Table
 
 
 def recipe(
@@ -19,6 +19,10 @@ def recipe(
     *names: Annotated[str, Parameter(help="recipes, e.g. crt-figure3; of list and show, all without one")],
     every: Annotated[bool, Parameter(name="--all", help="run: every recipe", negative="")] = False,
     quick: Annotated[bool, Parameter(help="simulated data, tiny models, at most 5 minutes each", negative="")] = False,
+    medium: Annotated[
+        bool,
+        Parameter(help="real data (--data), three runs a row, two hours on two cores or minutes on a GPU", negative=""),
+    ] = False,
     data: Annotated[Path | None, Parameter(help="folder with the papers' data sets, instead of simulated ones")] = None,
     model: Annotated[str | None, Parameter(help="model folder or name on the hub, instead of a tiny one")] = None,
     seed: int = 0,
@@ -28,8 +32,9 @@ def recipe(
 ) -> None:
     """List, show or run recipes: one for each figure and table of the papers, with the paper's numbers beside ours.
 
-    Without --quick a recipe runs the paper's own setting, which takes a GPU, its data and a model. What was measured is kept
-    in OUTPUT/.work and not measured again; that folder holds the text and models it was measured on.
+    Without --quick or --medium a recipe runs the paper's own setting, which takes a GPU, its data and a model. What was
+    measured is kept in OUTPUT/.work, cell by cell, and not measured again: a run that was stopped goes on. That folder holds
+    the text and models it was measured on. Cells are read from OUTPUT/rows too, if they stand there.
 
     Example: `taciturn recipe list`, or `taciturn recipe run crt-figure3 --quick -o papers/`
     """
@@ -42,12 +47,15 @@ def recipe(
         raise UsageError("--all belongs to `taciturn recipe run` and takes no names")
     if what == "run" and not names and not every:
         raise UsageError("name a recipe to run (`taciturn recipe list` has them), or give --all")
+    if quick and medium:
+        raise UsageError("--quick and --medium are two sizes; give one")
     if runs is not None and runs < 1:
         raise UsageError(f"--runs must be at least 1, got {runs}")
     chosen = list(names) if names else registry.names()
     recipes = [registry.recipe(name) for name in chosen]
     if what == "run":
-        _run(recipes, Inputs("quick" if quick else "full", data, model, seed, runs or 0), output, json)
+        size: Size = "quick" if quick else "medium" if medium else "full"
+        _run(recipes, Inputs(size, data, model, seed, runs or 0), output, json)
     elif json:
         as_json([_data(each) for each in recipes])
     elif what == "list":
@@ -73,13 +81,13 @@ def _run(recipes: list[Recipe], inputs: Inputs, output: Path, json: bool) -> Non
             if len(recipes) > 1:
                 talk.print(f"{each.name}: not run: {error}")
             continue
-        page = output / f"{each.name}.md"
+        page = built.files[0]
         done.append(
             {
                 "name": each.name,
                 "page": str(page),
                 "cpu_seconds": round(built.seconds, 1),
-                "size": built.size,
+                "size": built.inputs.size,
                 "setting": built.results.setting,
                 "tables": [_rows(table) for table in built.results.tables],
                 "says": list(built.results.says),
@@ -121,6 +129,8 @@ def _show(each: Recipe) -> None:
     out.print(f"Ours: {each.our_setting}")
     for line in each.differs:
         out.print(f"Differs: {line}")
+    if each.medium:
+        out.print(f"The medium size takes a folder with {each.medium}")
     if each.needs:
         out.print(f"The full setting needs {each.needs}")
     for one in each.published:
@@ -139,6 +149,7 @@ def _data(each: Recipe) -> dict[str, Any]:
         "our_setting": each.our_setting,
         "differs": list(each.differs),
         "needs": each.needs,
+        "medium": each.medium,
         "published": [_rows(table) for table in each.published],
     }
 

@@ -18,9 +18,10 @@ HIDDEN = ".work"
 
 
 def build(name: str, inputs: Inputs, out: Path, notify: Callable[[str], None] = lambda _: None) -> Built:
-    """Run a recipe; write its page, plots and rows to ``out``. What was measured before in the same setting is read again.
+    """Run a recipe; write its page, plots and rows to ``out``. What was measured before in the same setting is read again,
+    from the work folder or from the rows beside the page.
 
-    Raises UsageError for an unknown name, and for the full setting without what it needs.
+    Raises UsageError for an unknown name, for the full setting without what it needs, and for a medium one without data.
     """
     recipe = registry.recipe(name)
     if inputs.size == "full" and recipe.needs and inputs.data is None and inputs.model is None:
@@ -28,13 +29,23 @@ def build(name: str, inputs: Inputs, out: Path, notify: Callable[[str], None] = 
             f"{name}: the full setting takes {recipe.needs}; give --data DIR and --model DIR (or a name on the hub), or "
             "--quick for simulated data and a tiny model"
         )
+    if inputs.size == "medium":
+        if not recipe.medium:
+            have = ", ".join(each for each in registry.names() if registry.recipe(each).medium)
+            raise UsageError(
+                f"{name} has no medium size (these have: {have}); give --quick, or neither for the full setting"
+            )
+        if inputs.data is None:
+            raise UsageError(f"{name}: the medium size takes real data; give --data DIR, a folder with {recipe.medium}")
     work = Work(out / HIDDEN / recipe.paper, notify)
     work.folder.mkdir(parents=True, exist_ok=True)
     (out / HIDDEN / ".gitignore").write_text("*\n")
+    rows = out / ROWS / f"{page.stem(recipe, inputs.size)}.jsonl"
+    if rows.exists():
+        work.restore(rows.read_text("utf-8"))
     results = registry.run(name, inputs, work)
-    built = Built(recipe, results, inputs.size, work.seconds, inputs.runs)
+    built = Built(recipe, results, inputs, work.seconds)
     files = page.write(built, out)
-    rows = out / ROWS / f"{name}.jsonl"
     rows.parent.mkdir(exist_ok=True)
     rows.write_text(work.lines(), "utf-8")
     page.index([registry.recipe(each) for each in registry.names()], out)

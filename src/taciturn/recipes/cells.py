@@ -41,7 +41,7 @@ class Work:
         the recipe's whether they were spent now or then.
         """
         text = json.dumps({**key, "taciturn": taciturn.__version__}, sort_keys=True, default=str)
-        path = self.folder / "cells" / f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
+        path = self.folder / "cells" / f"{_digest(json.loads(text))}.json"
         name = ", ".join(f"{k} {v}" for k, v in key.items() if isinstance(v, str | int | float))[:NAME]
         if path.exists():
             kept = json.loads(path.read_text())
@@ -57,6 +57,14 @@ class Work:
         self.asked[path.stem] = kept
         return dict(_numbers(kept["row"]))
 
+    def restore(self, lines: str) -> None:
+        """Cells from what :meth:`lines` gave, so that they are not measured again; those that are there stay."""
+        for line in lines.splitlines():
+            kept = json.loads(line)
+            path = self.path("cells", f"{_digest(kept['key'])}.json")
+            if not path.exists():
+                path.write_text(json.dumps(kept, allow_nan=False, sort_keys=True))
+
     def path(self, *parts: str) -> Path:
         """A path inside the folder, its parent made."""
         path = self.folder.joinpath(*parts)
@@ -71,6 +79,10 @@ class Work:
     def lines(self) -> str:
         """All cells asked for, as JSON lines: with them a page can be made again without measuring anything."""
         return "".join(json.dumps(each, allow_nan=False, sort_keys=True) + "\n" for each in self.asked.values())
+
+
+def _digest(key: Row) -> str:
+    return hashlib.sha256(json.dumps(key, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def _plain(value: Any) -> Any:

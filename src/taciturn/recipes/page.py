@@ -9,7 +9,7 @@ from pathlib import Path
 
 import taciturn
 from taciturn.recipes.draw import described, draw
-from taciturn.recipes.recipe import PAPERS, SHORT, Built, Cell, Recipe, Results, Table
+from taciturn.recipes.recipe import PAPERS, SHORT, Built, Cell, Recipe, Results, Size, Table
 from taciturn.reporting.formats import MISSING, bound, general
 
 INDEX = "recipes.md"
@@ -18,31 +18,34 @@ INDEX = "recipes.md"
 
 def write(built: Built, folder: Path) -> list[Path]:
     """NAME.md and one SVG a plot into ``folder``; the paths written."""
-    recipe, results = built.recipe, built.results
+    results, name = built.results, stem(built.recipe, built.inputs.size)
     folder.mkdir(parents=True, exist_ok=True)
-    files = {folder / f"{recipe.name}.md": page(built)}
+    files = {folder / f"{name}.md": page(built)}
     for plot in results.plots:
-        files[folder / svg_name(recipe, plot.key)] = draw(plot, f"{recipe.name}-{plot.key}")
+        files[folder / svg_name(name, plot.key)] = draw(plot, f"{name}-{plot.key}")
     for path, text in files.items():
         path.write_text(text, "utf-8")
     return list(files)
 
 
-def svg_name(recipe: Recipe, key: str) -> str:
-    return f"{recipe.name}-{key}.svg"
+def stem(recipe: Recipe, size: Size) -> str:
+    """Name of its page and rows: a medium one stands beside the other."""
+    return f"{recipe.name}-medium" if size == "medium" else recipe.name
+
+
+def svg_name(name: str, key: str) -> str:
+    return f"{name}-{key}.svg"
 
 
 def page(built: Built) -> str:
     """Markdown of one recipe."""
-    recipe, results = built.recipe, built.results
+    recipe, results, size = built.recipe, built.results, built.inputs.size
+    given = " --data DATA" if built.inputs.data else ""
+    given += " --model MODEL" if built.inputs.model else ""
     parts = [
-        *_head(
-            recipe,
-            ("" if built.size == "full" else f" --{built.size}") + (f" --runs {built.runs}" if built.runs else ""),
-            f"**This page** ({built.size}). {results.setting}",
-        ),
+        *_head(recipe, built.inputs.flags + given, f"**This page** ({size}). {results.setting}"),
         "## What came out",
-        *_plots(recipe, results),
+        *_plots(stem(recipe, size), results),
         *(table(each) for each in results.tables),
         "## What it says",
         "\n".join(f"- {each}" for each in results.says),
@@ -90,10 +93,10 @@ def _head(recipe: Recipe, flag: str, here: str) -> list[str]:
     return [each for each in parts if each]
 
 
-def _plots(recipe: Recipe, results: Results) -> list[str]:
+def _plots(name: str, results: Results) -> list[str]:
     shown = []
     for plot in results.plots:
-        shown.append(f"![{_escape(described(plot))}]({svg_name(recipe, plot.key)})")
+        shown.append(f"![{_escape(described(plot))}]({svg_name(name, plot.key)})")
         shown.append(f"*{plot.title}.* {plot.caption}".strip())
     if any(each.published for plot in results.plots for each in plot.series):
         shown.append("Open squares: the paper. Filled dots: this run.")
@@ -155,8 +158,9 @@ def index(recipes: Sequence[Recipe], folder: Path) -> Path:
         if rows:
             lines += ["", f"## {SHORT[paper]}: {title}", "", "| item | title | asks |", "|---|---|---|"]
         for each in rows:
-            there = (folder / f"{each.name}.md").exists()
-            item = f"[{each.item}]({each.name}.md)" if there else each.item
+            names = {each.item: each.name, "on real data": stem(each, "medium")}
+            links = [f"[{text}]({name}.md)" for text, name in names.items() if (folder / f"{name}.md").exists()]
+            item = ", ".join(links) or each.item
             lines.append(f"| {item} | {_escape(each.title)} | {_escape(each.asks)} |")
     path = folder / INDEX
     path.write_text("\n".join(lines) + "\n", "utf-8")

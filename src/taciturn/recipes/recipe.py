@@ -17,8 +17,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeVar
 
-Size = Literal["smoke", "quick", "full"]
-"""smoke: seconds, for tests; quick: at most five minutes on two cores; full: the paper's setting, which takes a GPU."""
+Size = Literal["smoke", "quick", "medium", "full"]
+"""smoke: seconds, for tests; quick: at most five minutes on two cores; medium: real data, three runs of each row, about two
+hours on two cores or ten minutes on a GPU; full: the paper's setting, which takes a GPU."""
 
 T = TypeVar("T")
 
@@ -112,7 +113,8 @@ class Recipe:
     name: `paper-itemN` in lower case. item: as the paper calls it. asks: the question it answers, one sentence.
     paper_setting, our_setting: data, models, sizes, epochs, ε, δ. differs: what is not as in the paper, and why.
     published: the paper's numbers, each table with its `source`; where a figure's numbers are not in the text, what the
-    text says about it. needs: of the full setting, what it takes (data, model, GPU), or "" where quick is full.
+    text says about it. needs: of the full setting, what it takes (data, model, GPU), or "" where quick is full. medium: of
+    the medium size, the data sets a folder must hold, or "" where there is no such size.
     """
 
     name: str
@@ -125,6 +127,7 @@ class Recipe:
     differs: tuple[str, ...]
     published: tuple[Table, ...]
     needs: str = ""
+    medium: str = ""
 
     @property
     def module(self) -> str:
@@ -156,11 +159,17 @@ class Inputs:
     @property
     def quick(self) -> bool:
         """Simulated data and tiny models unless the user gave others."""
-        return self.size != "full"
+        return self.size in ("smoke", "quick")
+
+    @property
+    def flags(self) -> str:
+        """Of the command that runs it in this size, with a blank before each."""
+        size = "" if self.size == "full" else f" --{self.size}"
+        return size + (f" --runs {self.runs}" if self.runs else "")
 
     def pick(self, smoke: T, quick: T, full: T) -> T:
-        """The value of this size."""
-        return {"smoke": smoke, "quick": quick, "full": full}[self.size]
+        """The value of this size. Medium's is full's: what it has of its own stands in a table by size."""
+        return {"smoke": smoke, "quick": quick, "medium": full, "full": full}[self.size]
 
 
 def statements(title: str, source: str, said: Sequence[str]) -> Table:
@@ -170,12 +179,10 @@ def statements(title: str, source: str, said: Sequence[str]) -> Table:
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """A recipe that ran: its results, and the CPU seconds all its cells took when they were measured. runs: as asked for, 0
-    for the size's own."""
+    """A recipe that ran: its results, and the CPU seconds all its cells took when they were measured."""
 
     recipe: Recipe
     results: Results
-    size: Size
+    inputs: Inputs
     seconds: float
-    runs: int = 0
     files: tuple[Path, ...] = field(default=())

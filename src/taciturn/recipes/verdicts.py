@@ -24,6 +24,8 @@ ALPHA = 0.05
 """Chance that a page has any verdict although nothing differs."""
 Kind = Literal["As in the paper", "Not as in the paper", "Not told apart here"]
 AS, NOT_AS, UNTOLD = Kind.__args__  # type: ignore[attr-defined]
+OURS = {AS: "Told apart", NOT_AS: "The other way round"}
+"""What a verdict is called where the order is not a paper's."""
 RULE = (
     "An order is called as or not as in the paper only where each row has three runs, Welch's 95 % interval of the "
     "difference excludes 0 after Holm's correction for all orders of the page, and the models of both rows do better than "
@@ -121,14 +123,23 @@ def verdicts(orders: Sequence[Order]) -> list[Verdict]:
 
 def sentences(orders: Sequence[Order]) -> list[str]:
     """The verdicts in words, one sentence for those that share claim, kind and reason; then the rule."""
+    lines = _lines(orders, {})
+    return [*lines, RULE] if lines else []
+
+
+def apart(orders: Sequence[Order]) -> list[str]:
+    """The same for orders that no paper reports: by the same rule, told apart, the other way round, or neither."""
+    return _lines(orders, OURS)
+
+
+def _lines(orders: Sequence[Order], words: Mapping[str, str]) -> list[str]:
     grouped: dict[tuple[str, Kind, str], list[Verdict]] = {}
     for each in verdicts(orders):
         grouped.setdefault((each.order.says, each.kind, each.reason), []).append(each)
-    lines = [
-        f"{kind}: {says}: {'; '.join(map(_item, group))}{f' ({reason})' if reason else ''}."
+    return [
+        f"{words.get(kind, kind)}: {says}: {'; '.join(map(_item, group))}{f' ({reason})' if reason else ''}."
         for (says, kind, reason), group in grouped.items()
     ]
-    return [*lines, RULE] if lines else []
 
 
 def computed(holds: bool, yes: str, no: str) -> str:

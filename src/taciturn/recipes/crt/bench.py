@@ -18,9 +18,9 @@ from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.recipes import texts
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.crt.measures import attacks, bayesian, noise
-from taciturn.recipes.crt.sizes import CANARIES, COPIES, DELTA, EPSILON, FULL, QUICK, ROWS, SMOKE, Setting
+from taciturn.recipes.crt.sizes import CANARIES, COPIES, DELTA, EPSILON, SIZES, Setting
 from taciturn.recipes.recipe import Inputs
-from taciturn.recipes.trained import constant, untrained
+from taciturn.recipes.trained import constant, token_budget, untrained
 
 if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
@@ -38,7 +38,7 @@ class Bench:
 
     @property
     def setting(self) -> Setting:
-        chosen = self.inputs.pick(SMOKE, QUICK, FULL)
+        chosen = SIZES[self.inputs.size]
         return replace(chosen, seeds=self.inputs.runs or chosen.seeds)
 
     def cells(self) -> dict[tuple[str, str, float, int], Row]:
@@ -46,19 +46,18 @@ class Bench:
         found: dict[tuple[str, str, float, int], Row] = {}
         for seed in range(self.setting.seeds):
             for gamma in self.setting.gammas:
-                for row, kinds in ROWS.items():
-                    for kind in kinds:
-                        if row == "DPSGD" and gamma != self.setting.gammas[0]:
-                            found[kind, row, gamma, seed] = found[kind, row, self.setting.gammas[0], seed]
-                        else:
-                            found[kind, row, gamma, seed] = self.cell(kind, row, gamma, seed)
+                for kind, row in self.setting.lines:
+                    if row == "DPSGD" and gamma != self.setting.gammas[0]:
+                        found[kind, row, gamma, seed] = found[kind, row, self.setting.gammas[0], seed]
+                    else:
+                        found[kind, row, gamma, seed] = self.cell(kind, row, gamma, seed)
         return found
 
     def cell(self, kind: str, row: str, gamma: float, seed: int) -> Row:
         """Perplexities, ε on the way, exposure and membership of one row, kept by every setting that decides them."""
         key = {
-            "bench": self.data, "kind": kind, "row": row, "gamma": gamma, "seed": seed, "given": str(self.inputs.data),
-            "model": self.inputs.model, "simulated": self.inputs.seed, **self._sizes,
+            "bench": self.data, "kind": kind, "row": row, "gamma": gamma, "seed": seed, **self._given,
+            "simulated": self.inputs.seed, **self._sizes,
         }  # fmt: skip
         return self.work.cell(key, partial(self._measure, kind, row, gamma, seed))
 
@@ -67,7 +66,7 @@ class Bench:
         from taciturn.text.segment import split
 
         key = {
-            "bench": self.data, "kind": kind, "row": "bar", "given": str(self.inputs.data), "model": self.inputs.model,
+            "bench": self.data, "kind": kind, "row": "bar", **self._given,
             "simulated": self.inputs.seed, "seeds": self.setting.seeds, **self._sizes,
         }  # fmt: skip
 
@@ -86,17 +85,28 @@ class Bench:
 
     @property
     def _sizes(self) -> Row:
-        """What decides a cell; the number of runs does not."""
-        return {name: value for name, value in asdict(self.setting).items() if name != "seeds"}
+        """What decides a cell; which others there are does not."""
+        others = ("seeds", "rows", "kinds", "sets")
+        return {name: value for name, value in asdict(self.setting).items() if name not in others}
+
+    @property
+    def _given(self) -> Row:
+        """The user's data and model, by the names of their folders: rows are shown to others."""
+        data, model = self.inputs.data, self.inputs.model
+        return {"given": str(data and data.resolve().name), "model": model and model.rstrip("/").rsplit("/")[-1]}
 
     # The corpus
 
     def documents(self, part: str, seed: int = 0) -> list[Document]:
         """Dialogues of a split. Of "train", part "others" follows those trained on: the same generator, other people."""
         n = self.setting.test if part == "test" else self.setting.dialogues
-        if self.inputs.data is not None:
-            every = load_split(self.data, self.inputs.data, "test" if part == "test" else "train")
-            return list(every[n : 2 * n] if part == "others" else every[:n])
+        if (folder := self.inputs.data) is not None:
+            every = load_split(self.data, folder, "test" if part == "test" else "train")
+            if part == "others":  # a split used up leaves those of the others
+                return list(
+                    every[n : 2 * n] or load_split(self.data, folder, "valid") + load_split(self.data, folder, "test")
+                )
+            return list(every[:n])
         from taciturn.data.customersim import simulate
 
         split = "test" if part == "test" else "train"
@@ -167,9 +177,10 @@ class Bench:
     def model(self, kind: str) -> Any:
         """Settings of the model: the user's or, in quick, a tiny one trained on public text; or an LSTM from scratch, which
         reads the same tokens, so that perplexities compare."""
-        length = 48 if self.inputs.quick else 128
+        full = self.inputs.size == "full"
+        length = 128 if full else 48
         start: dict[str, Any] = {"name": self.inputs.model or "distilgpt2"}
-        if self.inputs.quick:
+        if not full:
             from taciturn.recipes.tiny_models import public_model
 
             start = public_model(self.inputs, self.work)
@@ -178,21 +189,35 @@ class Bench:
         options = {"embedding_size": self.setting.lstm, "hidden_size": self.setting.lstm}
         return {"name": "lstm", "tokenizer": start["name"], "options": options, "max_length": length}
 
-    def plan(self, row: str, kind: str) -> tuple[str, Row]:
-        """Mechanism and its options."""
+    def plan(self, row: str, kind: str, records: int) -> tuple[str, Row]:
+        """Mechanism and its options. records: of the corpus."""
         public, private = self.setting.public(kind), self.setting.private(kind)
+        if row == "S-DP as accounted":
+            from taciturn.privacy.guarantees.published_crt import published_noise
+
+            rate = min(1.0, self.setting.batch / records)
+            return "selective_dpsgd", {
+                **private,
+                "noise_multiplier": published_noise(EPSILON, rate, self.setting.steps, DELTA),
+            }
         return {
             "redacted": ("redacted", public),
             "S-DP": ("selective_dpsgd", private),
             "DPSGD": ("dpsgd", private),
             "CRT": ("crt", {"skeletons": False, "schedule": "alternate", "public": public, "private": private}),
             "CRT with skeletons": ("crt", {"public": public, "private": private}),
+            "CRT with values": ("crt", {"fill": "learned", "public": public, "private": private}),
+            "CRT with common values": (
+                "crt",
+                {"fill": "learned", "common": "stay", "public": public, "private": private},
+            ),
         }[row]
 
     def _measure(self, kind: str, row: str, gamma: float, seed: int) -> Row:
         import taciturn as tt
 
-        mechanism, options = self.plan(row, kind)
+        screened = self.screened(gamma)
+        mechanism, options = self.plan(row, kind, len(screened.texts("original")))
         points: list[Row] = []
 
         def notify(progress: Any) -> None:
@@ -204,12 +229,12 @@ class Bench:
                      "outside": found.perplexity_outside, "epsilon": progress.epsilon}
                 )  # fmt: skip
 
-        noised = mechanism != "redacted"
+        target = mechanism != "redacted" and "noise_multiplier" not in options
         test, _ = self.test()
         planned = tt.plan(
-            mechanism, self.screened(gamma), self.model(kind), epsilon=EPSILON if noised else None, delta=DELTA,
+            mechanism, screened, self.model(kind), epsilon=EPSILON if target else None, delta=DELTA,
             seeds={"model": seed, "data": seed},
-            train={"token_budget": 4096, "evaluations": self.setting.points, "checkpoint_steps": 10**6,
+            train={"token_budget": token_budget(), "evaluations": self.setting.points, "checkpoint_steps": 10**6,
                    "checkpoint_minutes": 1e6}, allow=sorted(ALLOWED), **options,
         )  # fmt: skip
         out = self.work.path("runs", f"{self.data}-{kind}-{row}-{gamma:g}-{seed}".replace(" ", "-"))
@@ -228,8 +253,10 @@ class Bench:
 
 SPLITS = {
     ("multiwoz", "train"): (("multiwoz22", "train"), ("multiwoz21", "train"), ("multiwoz21", "test")),
+    ("multiwoz", "valid"): (("multiwoz22", "valid"),),
     ("multiwoz", "test"): (("multiwoz22", "test"), ("multiwoz22", "valid")),
     ("customersim", "train"): (("customersim", "train"),),
+    ("customersim", "valid"): (("customersim", "valid"),),
     ("customersim", "test"): (("customersim", "test"),),
 }
 """Where a folder may hold a split, the paper's own first; MultiWOZ 2.1's test dialogues are not among 2.2's valid ones."""
@@ -252,13 +279,15 @@ def load_split(data: str, folder: Path, part: str) -> tuple[Document, ...]:
 
 
 def where_from(inputs: Inputs) -> list[str]:
-    """Data sets a size can run: those of the paper that the folder holds, else the simulated one. Raises DataError."""
-    if inputs.data is None:
-        return ["customersim"]
+    """Data sets a size can run: those of its own that the folder holds, else the simulated one. Raises DataError. A size of
+    one set is not looked for."""
+    sets = SIZES[inputs.size].sets
+    if inputs.data is None or len(sets) == 1:
+        return list(sets[-1:])
     from taciturn.errors import DataError
 
     found = []
-    for data in ("multiwoz", "customersim"):
+    for data in sets:
         try:
             load_split(data, inputs.data, "train")
         except DataError:

@@ -7,7 +7,7 @@ from statistics import mean
 
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.crt.bench import Bench, where_from
-from taciturn.recipes.crt.sizes import FULL, KINDS, QUICK, ROWS, SMOKE, name_of
+from taciturn.recipes.crt.sizes import KINDS, SELECTIVE, SIZES, name_of
 from taciturn.recipes.recipe import Inputs, Plot, Results, Series, Table
 from taciturn.recipes.verdicts import Floor, Order, Runs
 
@@ -25,12 +25,13 @@ PAPER_SETTING = (
     "canaries “My ID is: ” with six digits, 20 copies each; γ from 0 to .5; five runs; δ = 8e-5."
 )
 OUR_SETTING = (
-    "Full: the same data, canaries and number of runs; LSTM 200/200 and distilgpt2; DP-SGD of the substitution "
-    "relation at "
-    "ε = 3, δ = 8e-5. Quick: 120 simulated dialogues, an LSTM of 64 units from scratch and a two-layer GPT-2 shape "
-    "of 64 "
-    "units trained on made-up public text, canaries of four digits, one run."
+    "Full: the same data, canaries and number of runs; LSTM 200/200 and distilgpt2; DP-SGD of the substitution relation at "
+    "ε = 3, δ = 8e-5. Quick: 120 simulated dialogues, an LSTM of 64 units from scratch and a two-layer GPT-2 shape of 64 "
+    "units trained on made-up public text, canaries of four digits, one run. Medium: CustomerSim whole, an LSTM of 100 "
+    "units from scratch that reads 1,024 tokens learned from made-up public text, S-DP with the σ of the paper's "
+    "accounting, three runs; no GPT."
 )
+MEDIUM = "customersim"
 DIFFERS = (
     "Models and text of the quick size are a thousandth of the paper's: what can be compared is the order of the "
     "rows and the "
@@ -42,7 +43,8 @@ DIFFERS = (
     "All copies of a canary share one fate, and the coin is chosen so that π misses 10γ of the ten: chance would "
     "decide else.",
     "The LSTM reads the GPT's tokens, so that their perplexities compare; AdamW, where the paper's LSTM has SGD.",
-    "A row of ours is added: CRT with skeletons, all public steps first (docs/guarantees.md, section 3).",
+    "Rows of ours are added: CRT with skeletons, all public steps first, and in larger sizes with masks filled from a "
+    "noised table of values, or with common values left in place (docs/guarantees.md, section 3).",
 )
 NEEDS = (
     "a GPU, distilgpt2 (or --model), and for MultiWOZ a folder that holds it (--data); hours for five runs of every row"
@@ -50,30 +52,25 @@ NEEDS = (
 
 
 def attack(inputs: Inputs, work: Work, metric: str, y: str, level: tuple[str, float] | None = None) -> Found:
-    """A plot and a table a data set, and all cells. metric: key of a cell's row."""
+    """A plot and a table a data set, and all cells; none where nobody measured it. metric: key of a cell's row."""
+    prefix = "-secret" if metric.startswith("secret") else ""
     plots: list[Plot] = []
     tables: list[Table] = []
     found: dict[str, Cells] = {}
     for name in where_from(inputs):
         bench = Bench(inputs, work, name)
         cells = found[name] = bench.cells()
-        gammas = bench.setting.gammas
-        for kind in KINDS:
-            lines = [
-                line
-                for row, kinds in ROWS.items()
-                if kind in kinds and (line := _line(cells, kind, row, gammas, metric))
-            ]
+        gammas, every = bench.setting.gammas, bench.setting.lines
+        for kind in bench.setting.kinds:
+            lines = [line for k, row in every if k == kind and (line := _line(cells, kind, row, gammas, metric))]
             if lines:
                 title, key = f"{TITLES[name]}, {kind}: {y}", f"{name}-{kind.lower()}"
-                plots.append(Plot(key, title, "miss rate γ of π", y, tuple(lines), level=level))
+                plots.append(Plot(key + prefix, title, "miss rate γ of π", y, tuple(lines), level=level))
         rows = [
-            (name_of(kind, row), *(value(cells, kind, row, gamma, metric) for gamma in gammas))
-            for kind in KINDS
-            for row, kinds in ROWS.items()
-            if kind in kinds
+            (name_of(kind, row), *(value(cells, kind, row, gamma, metric) for gamma in gammas)) for kind, row in every
         ]
-        tables.append(Table(f"{TITLES[name]}: {y}", ("model", *(f"γ = {g:g}" for g in gammas)), tuple(rows)))
+        if any(cell is not None for row in rows for cell in row[1:]):
+            tables.append(Table(f"{TITLES[name]}: {y}", ("model", *(f"γ = {g:g}" for g in gammas)), tuple(rows)))
     return plots, tables, found
 
 
@@ -110,9 +107,11 @@ def _line(cells: Cells, kind: str, row: str, gammas: tuple[float, ...], metric: 
 def row_runs(cells: Cells, bars: Bars, kind: str, row: str, gamma: float, metric: str) -> Runs | None:
     """The runs of one row at one γ, and what its models must beat; None where nothing was measured."""
     found = values(cells, kind, row, gamma, metric)
+    if not found:
+        return None
     utility = tuple(values(cells, kind, row, gamma, "perplexity"))
     floor = Floor(utility, tuple(bars[kind]["start"]), bars[kind]["constant"])
-    return Runs(f"{name_of(kind, row)} at γ = {gamma:g}", tuple(found), floor) if found else None
+    return Runs(f"{name_of(kind, row)} at γ = {gamma:g}", tuple(found), floor)
 
 
 def leaks(title: str, what: str, cells: Cells, bars: Bars, metric: str) -> list[Order]:
@@ -128,35 +127,39 @@ def leaks(title: str, what: str, cells: Cells, bars: Bars, metric: str) -> list[
     pairs = [
         *((rises, at(kind, "redacted", last), at(kind, "redacted", first), kind) for kind in KINDS),
         *((f"{below} at γ = {last:g}", at(kind, "redacted", last), at(kind, "CRT", last), kind) for kind in KINDS),
-        (
-            f"{what} of S-DP is above that of CRT at γ = {last:g}",
-            at("LSTM", "S-DP", last),
-            at("LSTM", "CRT", last),
-            "LSTM",
+        *(
+            (f"{what} of {row} {says}", at("LSTM", row, last), at("LSTM", *other), "LSTM")
+            for row in SELECTIVE
+            for says, other in (
+                ("rises with γ", (row, first)),
+                (f"is above that of CRT at γ = {last:g}", ("CRT", last)),
+            )
         ),
     ]
     return [Order(f"{title}, {says}", more, less, k, higher=True) for says, more, less, k in pairs if more and less]
 
 
 def bars(inputs: Inputs, work: Work, name: str) -> Bars:
-    return {kind: Bench(inputs, work, name).bar(kind) for kind in KINDS}
+    bench = Bench(inputs, work, name)
+    return {kind: bench.bar(kind) for kind in bench.setting.kinds}
 
 
 def setting(inputs: Inputs, work: Work, found: Mapping[str, Cells]) -> str:
     """What was run, with its numbers."""
-    s = inputs.pick(SMOKE, QUICK, FULL)
+    s = SIZES[inputs.size]
     data = " and ".join(TITLES[name] for name in found)
     where = "simulated" if inputs.data is None else "from the folder given"
     cell = next(iter(next(iter(found.values())).values()))
     runs = inputs.runs or s.seeds
+    gpt = f" (GPT {s.epochs[1]})" if "GPT" in s.kinds else ""
     tested = "; ".join(
         f"{TITLES[name]}: {bar['turns']:,} test turns ({bar['test']}), {_bar_words(bars(inputs, work, name))}"
         for name in found
-        for bar in [Bench(inputs, work, name).bar(KINDS[0])]
+        for bar in [Bench(inputs, work, name).bar(s.kinds[0])]
     )
     return (
         f"{data}, {where}: {s.dialogues:,} dialogues by turn, ten canaries of {s.digits} digits × 20 copies; {s.epochs[0]} "
-        f"epochs without noise (GPT {s.epochs[1]}), {s.steps:,} noised steps of {s.batch} expected records; ε = 3 by "
+        f"epochs without noise{gpt}, {s.steps:,} noised steps of {s.batch} expected records; ε = 3 by "
         f"substitution at δ = 8e-5; {cell['members']:,} texts a side of the membership attack, groups of {s.group}; "
         f"{runs} run{'s' if runs > 1 else ''} of each cell. {tested}."
     )

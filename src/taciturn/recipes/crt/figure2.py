@@ -9,6 +9,7 @@ from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.crt.bench import Bench, where_from
 from taciturn.recipes.crt.curves import (
     DIFFERS,
+    MEDIUM,
     NEEDS,
     OUR_SETTING,
     PAPER_SETTING,
@@ -20,9 +21,9 @@ from taciturn.recipes.crt.curves import (
     row_runs,
     value,
 )
-from taciturn.recipes.crt.sizes import DELTA, KINDS, ROWS, name_of
+from taciturn.recipes.crt.sizes import DELTA, EPSILON, OURS, name_of
 from taciturn.recipes.recipe import Inputs, Plot, Recipe, Results, Series, Table, statements
-from taciturn.recipes.verdicts import Order, sentences
+from taciturn.recipes.verdicts import Order, apart, sentences
 
 GAMMA = 0.1
 
@@ -55,12 +56,13 @@ RECIPE = Recipe(
         ),
     ),
     needs=NEEDS,
+    medium=MEDIUM,
 )
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """Curves of the noised rows at γ = .1 (in the smoke size: at the γ it has), and the ends of all rows."""
-    plots, tables, found, says, claims = [], [], {}, [], []
+    plots, tables, found, says, claims, gains = [], [], {}, [], [], []
     for name in where_from(inputs):
         bench = Bench(inputs, work, name)
         gammas = bench.setting.gammas
@@ -68,12 +70,11 @@ def run(inputs: Inputs, work: Work) -> Results:
         cells: dict[tuple[str, str, float, int], Row] = {
             (kind, row, gamma, seed): bench.cell(kind, row, gammas[0] if row == "DPSGD" else gamma, seed)
             for seed in range(bench.setting.seeds)
-            for row, kinds in ROWS.items()
-            for kind in kinds
+            for kind, row in bench.setting.lines
         }
         found[name] = cells
         lines = [
-            line for kind in KINDS for row in ("DPSGD", "CRT", "CRT with skeletons")
+            line for kind, row in bench.setting.lines if "holds" in cells[kind, row, gamma, 0]
             if (line := _curve(cells[kind, row, gamma, 0], name_of(kind, row)))
         ]  # fmt: skip
         title = f"{TITLES[name]}: perplexity against Bayesian ε at δ = {DELTA:g}, γ = {gamma:g}"
@@ -82,9 +83,11 @@ def run(inputs: Inputs, work: Work) -> Results:
             Plot(name, title, "Bayesian ε that holds", "test perplexity", tuple(lines), log_y=True, caption=caption)
         )
         tables.append(_table(name, cells, gamma))
-        claims += orders(TITLES[name], cells, bars(inputs, work, name), gamma)
-        says.append(_price(TITLES[name], cells, gamma))
-    return results(inputs, work, found, plots, tables, [*sentences(claims), *says, ELSEWHERE])
+        bar = bars(inputs, work, name)
+        claims += orders(TITLES[name], cells, bar, gamma)
+        gains += ours(TITLES[name], cells, bar, gamma)
+        says += [_price(TITLES[name], cells, gamma, kind) for kind in bench.setting.kinds[-1:]]
+    return results(inputs, work, found, plots, tables, [*sentences(claims), *apart(gains), *says, ELSEWHERE])
 
 
 def _curve(cell: Row, name: str) -> Series | None:
@@ -94,14 +97,12 @@ def _curve(cell: Row, name: str) -> Series | None:
 
 def _table(name: str, cells: Cells, gamma: float) -> Table:
     rows = []
-    for kind in KINDS:
-        for row, kinds in ROWS.items():
-            if kind in kinds:
-                cell = cells[kind, row, gamma, 0]
-                ends = {"redacted": (math.inf, 0.0), "S-DP": (math.inf, math.inf)}
-                holds, published = ends.get(row) or (cell["holds"][-1], cell["published"][-1])
-                scores = (value(cells, kind, row, gamma, metric) for metric in ("perplexity", "outside"))
-                rows.append((name_of(kind, row), *scores, cell["sigma"], published, holds))
+    for (kind, row, _, seed), cell in cells.items():
+        if not seed:
+            ends = {"redacted": (math.inf, 0.0), "S-DP": (math.inf, math.inf), "S-DP as accounted": (math.inf, EPSILON)}
+            holds, published = ends.get(row) or (cell["holds"][-1], cell["published"][-1])
+            scores = (value(cells, kind, row, gamma, metric) for metric in ("perplexity", "outside"))
+            rows.append((name_of(kind, row), *scores, cell["sigma"], published, holds))
     columns = ("model", "perplexity", "outside secrets", "σ", "ε as published", "ε that holds")
     note = (
         "Non-private models read redacted text. The paper counts that as 0, which is true of a secret that π finds; those "
@@ -128,7 +129,10 @@ def orders(title: str, cells: Cells, bar: Bars, gamma: float) -> list[Order]:
               f"{other}-LSTM")
         for name in ("CRT", "DPSGD")
         for other in ("S-DP", "CRT", "DPSGD")
+        if row("GPT", name) and row("LSTM", other)
     ]  # fmt: skip
+    if row("GPT", "redacted") is None:
+        return found
     near = row("GPT", "redacted").scaled(NEAR)
     return [
         *found,
@@ -141,11 +145,23 @@ def orders(title: str, cells: Cells, bar: Bars, gamma: float) -> list[Order]:
     ]
 
 
-def _price(title: str, cells: Cells, gamma: float) -> str:
+def ours(title: str, cells: Cells, bar: Bars, gamma: float) -> list[Order]:
+    """At equal ε: CRT before DP-SGD for an LSTM too, and ours before CRT; for GPT the paper has the first."""
+    pairs = [*((each, "CRT") for each in OURS), *((each, OURS[0]) for each in OURS[1:])]
+    runs = {key: row_runs(cells, bar, *key, gamma, "perplexity") for key in {(k, r) for k, r, _, _ in cells}}
+    return [
+        Order(f"{title}, {name_of(kind, ahead)} has a lower perplexity than {name_of(kind, behind)}", first, second)
+        for kind, more in (("LSTM", [*pairs, ("CRT", "DPSGD")]), ("GPT", pairs))
+        for ahead, behind in more
+        if (first := runs.get((kind, ahead))) and (second := runs.get((kind, behind)))
+    ]
+
+
+def _price(title: str, cells: Cells, gamma: float, kind: str) -> str:
     from taciturn.reporting.formats import bound
 
-    crt, dp = cells["GPT", "CRT", gamma, 0], cells["GPT", "DPSGD", gamma, 0]
+    crt, dp = cells[kind, "CRT", gamma, 0], cells[kind, "DPSGD", gamma, 0]
     return (
-        f"{title}. The Bayesian ε of CRT-GPT is {bound(crt['holds'][-1])}, that of DPSGD-GPT {bound(dp['holds'][-1])}; "
-        "the first is of a random secret, and for one that π missed it is the same 3."
+        f"{title}. The Bayesian ε of CRT-{kind} is {bound(crt['holds'][-1])}, that of DPSGD-{kind} "
+        f"{bound(dp['holds'][-1])}; the first is of a random secret, and for one that π missed it is the same 3."
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from taciturn.recipes.cells import Work
 from taciturn.recipes.crt.curves import (
     DIFFERS,
+    MEDIUM,
     NEEDS,
     OUR_SETTING,
     PAPER_SETTING,
@@ -16,7 +17,7 @@ from taciturn.recipes.crt.curves import (
     results,
     unique,
 )
-from taciturn.recipes.crt.sizes import CANARIES
+from taciturn.recipes.crt.sizes import CANARIES, OURS, SELECTIVE
 from taciturn.recipes.recipe import Inputs, Recipe, Results, Table, statements
 from taciturn.recipes.verdicts import sentences
 
@@ -51,6 +52,7 @@ RECIPE = Recipe(
         Table("The most", ("candidates", "exposure of rank 1, bits"), (("10⁶", 19.93),), "section 5.1, Definition 9"),
     ),
     needs=NEEDS,
+    medium=MEDIUM,
 )
 
 
@@ -73,10 +75,12 @@ def _chance(title: str, cells: Cells) -> str:
 
     parts = []
     for name, rows in (
-        ("with noise on private records", ("CRT", "CRT with skeletons", "DPSGD")),
-        ("of S-DP", ("S-DP",)),
+        ("with noise on private records", ("CRT", *OURS, "DPSGD")),
+        *((f"of {row}", (row,)) for row in SELECTIVE),
     ):
         bits = [each["exposure"] for each in unique(cells, rows)]
+        if not bits:
+            continue
         limit = exposure_max_p95(CANARIES * len(bits))
         where = "above" if max(bits) > limit else "not above"
         parts.append(

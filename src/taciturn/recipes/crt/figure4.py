@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taciturn.recipes.cells import Work
-from taciturn.recipes.crt.curves import DIFFERS, NEEDS, OUR_SETTING, PAPER_SETTING, attack, results
+from taciturn.recipes.crt.curves import DIFFERS, MEDIUM, NEEDS, OUR_SETTING, PAPER_SETTING, attack, results
 from taciturn.recipes.crt.members import findings
 from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 
@@ -22,6 +22,7 @@ RECIPE = Recipe(
         "Members are turns with an order number, phone or address as they were written; non-members are turns of "
         "the same kind "
         "about other people, from the same generator.",
+        "Beside the loss of the whole turn, as in A.5, stands that of the secret's own tokens, where it was measured.",
         "Accuracy at the best threshold, chosen on the same texts as in the paper, is above .5 even when nothing "
         "leaked; what chance gives is said below.",
     ),
@@ -36,6 +37,7 @@ RECIPE = Recipe(
         ),
     ),
     needs=NEEDS,
+    medium=MEDIUM,
 )
 
 
@@ -43,4 +45,8 @@ def run(inputs: Inputs, work: Work) -> Results:
     """The accuracy of every row at every γ."""
     plots, tables, found = attack(inputs, work, "membership_accuracy", "membership accuracy", ("a guess", 0.5))
     _, auc, _ = attack(inputs, work, "membership", "membership AUC")
-    return results(inputs, work, found, plots, [*tables, *auc], findings(inputs, work, found, "membership"))
+    own, told, _ = attack(
+        inputs, work, "secret_membership_accuracy", "membership accuracy, the secret's own tokens", ("a guess", 0.5)
+    )
+    tables, says = [*tables, *auc, *told], findings(inputs, work, found, "membership")
+    return results(inputs, work, found, [*plots, *own], tables, says)

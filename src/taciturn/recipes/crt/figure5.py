@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taciturn.recipes.cells import Work
-from taciturn.recipes.crt.curves import DIFFERS, NEEDS, OUR_SETTING, PAPER_SETTING, attack, results
+from taciturn.recipes.crt.curves import DIFFERS, MEDIUM, NEEDS, OUR_SETTING, PAPER_SETTING, attack, results
 from taciturn.recipes.crt.members import findings
 from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 
@@ -22,6 +22,7 @@ RECIPE = Recipe(
         "Groups are disjoint, so that they are independent (the paper's 2,000 groups of 20 out of 2,000 texts "
         "overlap), and hold "
         "10 texts in the quick size.",
+        "Beside the loss of the whole turn, as in A.5, stands that of the secret's own tokens, where it was measured.",
         "The score of a group is the sum of its losses.",
     ),
     published=(
@@ -35,6 +36,7 @@ RECIPE = Recipe(
         ),
     ),
     needs=NEEDS,
+    medium=MEDIUM,
 )
 
 
@@ -43,4 +45,8 @@ def run(inputs: Inputs, work: Work) -> Results:
     y = "accuracy on groups"
     plots, tables, found = attack(inputs, work, "group_membership_accuracy", y, ("a guess", 0.5))
     _, auc, _ = attack(inputs, work, "group_membership", "AUC on groups")
-    return results(inputs, work, found, plots, [*tables, *auc], findings(inputs, work, found, "group_membership"))
+    own, told, _ = attack(
+        inputs, work, "secret_group_membership_accuracy", f"{y}, the secret's own tokens", ("a guess", 0.5)
+    )
+    tables, says = [*tables, *auc, *told], findings(inputs, work, found, "group_membership")
+    return results(inputs, work, found, [*plots, *own], tables, says)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def noise(plan: Mapping[str, Any]) -> Row:
     """σ and sampling rate of the noised phase, None without one."""
-    events = [phase["event"] for phase in plan["phases"] if phase["event"].get("noise_multiplier")]
+    events = [phase["event"] for phase in plan["phases"] if phase["event"].get("rate")]
     return {"sigma": events[0]["noise_multiplier"], "rate": events[0].get("rate")} if events else {"sigma": None}
 
 
@@ -25,6 +25,7 @@ def bayesian(plan: Mapping[str, Any], points: Sequence[Row], gamma: float | None
     (redaction: 0; S-DP: ∞, since what π misses is trained on without noise).
     """
     from taciturn.privacy.accounting.accountant import compose
+    from taciturn.privacy.accounting.event_files import from_json
     from taciturn.privacy.accounting.events import PoissonGaussian
     from taciturn.privacy.guarantees.published_crt import published_epsilon
     from taciturn.privacy.guarantees.theorems import bayesian as theorem
@@ -32,17 +33,23 @@ def bayesian(plan: Mapping[str, Any], points: Sequence[Row], gamma: float | None
 
     if plan["mechanism"] not in ("dpsgd", "crt"):
         return {}
-    phase = next(each for each in plan["phases"] if each["event"].get("noise_multiplier"))
+    phase = next(each for each in plan["phases"] if each["event"].get("rate"))
+    tables = {
+        from_json(each["event"]): 1 for each in plan["phases"] if each["event"].get("event") == "thresholded-counts"
+    }
     event = PoissonGaussian(phase["event"]["rate"], phase["event"]["noise_multiplier"])
     rounds = int(plan["repeat"])
     total = int(phase["steps"])  # of all rounds, as plan.json counts
     before = (sum(int(each["steps"]) for each in plan["phases"]) - total) // rounds
-    holds, published = [], []
+    holds, published = [], list[float | None]()
     for point in points:
         steps = _private_steps(int(point["done"]), before, total // rounds, rounds)
-        profile = compose({event: steps}, "substitution")
+        profile = compose({**tables, event: steps}, "substitution")
         share = 1.0 if gamma is None else gamma
         holds.append(profile.epsilon(DELTA) if gamma is None else theorem(profile, share, 0.0, DELTA).epsilon)
+        if tables:
+            published.append(None)  # a table of counts is none of the paper's
+            continue
         if not steps or share <= DELTA:
             published.append(0.0)
             continue
@@ -65,18 +72,17 @@ def attacks(run: Any, canaries: Any, members: Sequence[Document], others: Sequen
     """Highest exposure of the canaries, accuracy and AUC of membership, alone and in groups of ``group`` (A.5).
 
     Members are turns of the training dialogues that hold a secret, as they were written; non-members turns of the same kind
-    with other people's secrets, from the same generator.
+    with other people's secrets, from the same generator. Under "secret_" the same of the secret's own tokens alone: what
+    stands around it is everybody's and only blurs the score.
     """
     import taciturn as tt
 
-    inside, outside = (secret_turns(documents) for documents in (members, others))
-    few = min(len(inside), len(outside), 1000)
+    sides = [secret_turns(documents) for documents in (members, others)]
+    few = min(1000, *map(len, sides))
+    inside, outside = ([record.body for record in side[:few]] for side in sides)
     names = ["exposure", "membership", *(["group-membership"] if few >= 2 * group else [])]
-    found = tt.audit(
-        run, names, canaries=canaries, members=inside[:few], nonmembers=outside[:few],
-        group_size=group, seed=0,
-    )  # fmt: skip
-    row: Row = {"members": few}
+    found = tt.audit(run, names, canaries=canaries, members=inside, nonmembers=outside, group_size=group, seed=0)
+    row: Row = {"members": few, **secrets_told(run.model(), [side[:few] for side in sides], group)}
     for each in found:
         name = each.attack.replace("-", "_")
         row |= {name: each.score, f"{name}_verdict": each.verdict, f"{name}_p95": each.null.get("p95")}
@@ -90,10 +96,55 @@ def _null(finding: Any) -> list[float]:
     return [finding.null["accuracy_same_set_mean"], finding.null["accuracy_same_set_p95"]]
 
 
-def secret_turns(documents: Sequence[Document]) -> list[str]:
-    """Different turns with an annotated secret, names alone left out where other kinds are annotated."""
+def secrets_told(model: tuple[Any, Any], sides: Sequence[Sequence[Record]], group: int) -> Row:
+    """AUC and accuracy at the best threshold of −mean loss of the secrets' tokens, alone and summed over disjoint groups.
+    model: with its tokenizer. sides: members and non-members."""
+    import numpy as np
+
+    from taciturn.auditing.membership.roc import best_threshold, delong
+
+    scores = [-secret_losses(*model, side) for side in sides]
+    rng = np.random.default_rng(0)
+    batches = [
+        each[rng.permutation(len(each))[: len(each) // group * group]].reshape(-1, group).sum(1) for each in scores
+    ]
+    row: Row = {}
+    for name, (a, b) in {"secret_membership": scores, "secret_group_membership": batches}.items():
+        if min(len(a), len(b)) > 1:
+            row |= {name: float(delong(a[None], b[None])[0][0]), f"{name}_accuracy": best_threshold(a, b)[1]}
+    return row
+
+
+def secret_losses(model: Any, tokenizer: Any, records: Sequence[Record]) -> Any:
+    """Mean −log p over the tokens that touch a secret of each record, given what stands before it, [N]."""
+    import numpy as np
+
+    from taciturn.models.loss import collate, microbatches, token_losses
+    from taciturn.models.sequences import touched
+    from taciturn.models.tokens import encode_all, mask_id
+
+    tokens, mask = encode_all(tokenizer, [record.body for record in records]), mask_id(tokenizer)
+    found = np.zeros(len(records))
+    model.eval()
+    for rows in microbatches(np.arange(len(tokens)), tokens.lengths, 4096):
+        losses = token_losses(model, collate(tokens, rows, mask, model.device)).double().cpu().numpy()
+        for line, at in zip(losses, rows, strict=True):
+            spans = [(span.start, span.end) for span in records[at].gold if told(span)]
+            inside = touched(tokenizer, records[at].body, spans, len(tokens[at]))[1:]  # scored at the token before
+            found[at] = line[: len(inside)][inside].mean()
+    return found
+
+
+def told(span: Any) -> bool:
+    """Whether an annotation is of a kind that the attack looks for: names stand elsewhere too, numbers of parcels are the
+    firm's own."""
+    return span.label not in ("name", "tracking_number")
+
+
+def secret_turns(documents: Sequence[Document]) -> list[Record]:
+    """Turns with an annotated secret that is told, each text once."""
     from taciturn.text.segment import split
 
     records: list[Record] = [record for document in documents for record in split(document, "turn")]
-    kept = [r.body for r in records if any(span.label not in ("name", "tracking_number") for span in r.gold)]
-    return list(dict.fromkeys(kept))
+    every = [record for record in records if any(map(told, record.gold))]
+    return list({record.body: record for record in every}.values())

@@ -7,6 +7,7 @@ from statistics import NormalDist
 
 from taciturn.recipes.cells import Work
 from taciturn.recipes.crt.curves import TITLES, Cells, bars, leaks, unique
+from taciturn.recipes.crt.sizes import OURS
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.verdicts import sentences
 
@@ -16,7 +17,11 @@ def findings(inputs: Inputs, work: Work, found: Mapping[str, Cells], attack: str
     claims = [
         order
         for name, cells in found.items()
-        for order in leaks(TITLES[name], "membership accuracy", cells, bars(inputs, work, name), f"{attack}_accuracy")
+        for what, metric in (
+            ("membership accuracy", attack),
+            ("accuracy on the secret's own tokens", f"secret_{attack}"),
+        )
+        for order in leaks(TITLES[name], what, cells, bars(inputs, work, name), f"{metric}_accuracy")
     ]
     return [*sentences(claims), *(_chance(TITLES[name], cells, attack) for name, cells in found.items())]
 
@@ -27,7 +32,7 @@ def _chance(title: str, cells: Cells, attack: str) -> str:
     if null is None:
         return f"{title}. Too few texts with secrets for this attack in this size."
     parts = []
-    for name, rows in (("of CRT", ("CRT", "CRT with skeletons")), ("without noise", ("redacted",))):
+    for name, rows in (("of CRT", ("CRT", *OURS)), ("without noise", ("redacted",))):
         top, limit = _top(cells, rows, attack, null)
         where = "above" if top > limit else "not above"
         parts.append(f"the highest accuracy of models {name} is {top:.2f}, {where} {limit:.2f}")

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from taciturn.recipes.cells import Row
+from taciturn.recipes.recipe import Size
 
 DELTA = 8e-5
 EPSILON = 3.0
 """ε of the noised rows at the end of training, by substitution. The text does not print the paper's."""
 CANARIES, COPIES = 10, 20
 KINDS = ("LSTM", "GPT")
+OURS = ("CRT with skeletons", "CRT with values", "CRT with common values")
+"""Skeletons of private records in the noiseless phase; masks filled from a noised table of values; and common values left
+where they stand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +24,7 @@ class Setting:
 
     digits: of a canary. group: texts a group. epochs, lr: of the noiseless steps, and of the noised ones ``steps`` and
     ``private_lr``; pairs are of the LSTM from scratch and of the GPT. CRT as published alternates as often as it has epochs.
-    points: utilities on the way.
+    points: utilities on the way. rows, kinds, sets: which rows, of which kinds of model, on which data sets.
     """
 
     dialogues: int
@@ -36,6 +41,14 @@ class Setting:
     private_lr: tuple[float, float]
     lstm: int
     points: int = 6
+    rows: tuple[str, ...] = ("redacted", "S-DP", "DPSGD", "CRT", "CRT with skeletons")
+    kinds: tuple[str, ...] = KINDS
+    sets: tuple[str, ...] = ("multiwoz", "customersim")
+
+    @property
+    def lines(self) -> list[tuple[str, str]]:
+        """(kind, row) of every line, by kind."""
+        return [(kind, row) for kind in self.kinds for row in self.rows if kind in ROWS[row]]
 
     def public(self, kind: str) -> Row:
         """Options of noiseless steps."""
@@ -56,10 +69,17 @@ QUICK = Setting(
     dialogues=120, test=150, digits=4, gammas=(0.0, 0.1, 0.3, 0.5), seeds=1, group=10, epochs=(10, 5), batch_size=32,
     lr=(1e-2, 3e-3), steps=40, batch=48, private_lr=(4e-3, 2e-3), lstm=64,
 )  # fmt: skip
+MEDIUM = Setting(
+    dialogues=10_000, test=1_000, digits=6, gammas=(0.0, 0.1, 0.5), seeds=3, group=20, epochs=(2, 1), batch_size=64,
+    lr=(5e-3, 1e-3), steps=500, batch=256, private_lr=(5e-3, 5e-4), lstm=100,
+    rows=("redacted", "S-DP as accounted", "DPSGD", "CRT", *OURS), kinds=("LSTM",), sets=("customersim",),
+)  # fmt: skip
 FULL = Setting(
     dialogues=10_000, test=1_000, digits=6, gammas=(0.0, 0.1, 0.2, 0.3, 0.4, 0.5), seeds=5, group=20, epochs=(50, 10),
     batch_size=256, lr=(5e-3, 5e-4), steps=2_000, batch=256, private_lr=(1e-3, 5e-4), lstm=200, points=10,
+    rows=("redacted", "S-DP", "S-DP as accounted", "DPSGD", "CRT", *OURS),
 )  # fmt: skip
+SIZES: Mapping[Size, Setting] = {"smoke": SMOKE, "quick": QUICK, "medium": MEDIUM, "full": FULL}
 
 ROWS: dict[str, tuple[str, ...]] = {
     "redacted": ("LSTM", "GPT"),
@@ -67,9 +87,14 @@ ROWS: dict[str, tuple[str, ...]] = {
     "DPSGD": ("LSTM", "GPT"),
     "CRT": ("LSTM", "GPT"),
     "CRT with skeletons": ("LSTM", "GPT"),
+    "CRT with values": ("LSTM", "GPT"),
+    "CRT with common values": ("LSTM", "GPT"),
+    "S-DP as accounted": ("LSTM",),
 }
-"""The paper's rows by the kinds of model it has them for, and ours. "redacted" is its Non-private with mask."""
-NAMES = {"redacted": "Non-private", "CRT with skeletons": "CRT with skeletons (ours)"}
+"""The paper's rows by the kinds of model it has them for, and ours. "redacted" is its Non-private with mask. "S-DP as
+accounted" has the σ for which the paper's accounting, that of DP-SGD with sampling and by add and remove, gives ε."""
+SELECTIVE = ("S-DP", "S-DP as accounted")
+NAMES = {"redacted": "Non-private"}
 
 
 def name_of(kind: str, row: str) -> str:
@@ -78,5 +103,5 @@ def name_of(kind: str, row: str) -> str:
     >>> name_of("LSTM", "redacted")
     'Non-private-LSTM'
     """
-    base = NAMES.get(row, row)
-    return f"CRT-{kind} with skeletons" if row == "CRT with skeletons" else f"{base}-{kind}"
+    base, *rest = NAMES.get(row, row).split(" ", 1)
+    return " ".join([f"{base}-{kind}", *rest])

@@ -8,6 +8,7 @@ from functools import partial
 
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.jft import bench as jft_bench
+from taciturn.recipes.jft import missed
 from taciturn.recipes.jft.bench import Bench, chosen, epsilons
 from taciturn.recipes.jft.paper import EPSILON, NEEDS, PAPER
 from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
@@ -54,13 +55,18 @@ RECIPE = Recipe(
         ),
     ),
     needs=NEEDS,
+    medium="abcd, customersim, multidogo, wikigold and wnut17, of which it measures what the detectors miss",
 )  # fmt: skip
+WIKIGOLD = 0.845
+"""Recall of the high entity level by tokens of Wikigold (docs/detectors.md): of encyclopaedic text, as WikiText-2 is."""
 
 
 def run(inputs: Inputs, work: Work) -> Results:
-    """Light rows of one task (six in full), and the published first phases."""
+    """Light rows of one task (six in full), and the published first phases; in medium, the miss rate that they rest on."""
     from taciturn.privacy.guarantees.published_jft import PUBLISHED
 
+    if inputs.size == "medium":
+        return missed.measured(inputs, work)
     names = chosen(
         inputs.pick(("wikitext2",), ("wikitext2",), ("mnli", "qqp", "qnli", "sst2", "wikitext2", "abcd")), inputs
     )
@@ -115,9 +121,9 @@ def _rows(bench: Bench) -> dict[str, tuple[Cell, ...]]:
 
 
 def _recall(row: Row) -> float:
-    """Of the detector on what is annotated; .9 where nothing is."""
+    """Of the detector on what is annotated; where nothing is, on Wikigold."""
     labelled = row["labelled"]
-    return 0.9 if labelled is None else 1 - labelled[1] / labelled[0]
+    return WIKIGOLD if labelled is None else 1 - labelled[1] / labelled[0]
 
 
 def _light(bench: Bench, name: str, m: float) -> Row:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from taciturn.recipes.cells import Row
+from taciturn.recipes.recipe import Size
 from taciturn.recipes.uedp.paper import DELTA
 
 if TYPE_CHECKING:
@@ -31,6 +32,15 @@ class Plan:
     def of(self, model: str) -> Plan:
         """For this model: z is 2 for the AWD-LSTM (section VI d)."""
         return replace(self, scale=2.0) if model == "awd-lstm" else self
+
+
+PLANS: Mapping[Size, Plan] = {
+    "smoke": Plan(2, 0.25),
+    "quick": Plan(12, 0.25),
+    "medium": Plan(150, 0.05),
+    "full": Plan(200, 0.05, lr=1e-4),
+}
+"""Of sets of Table II."""
 
 
 def facts(mechanism: str, screened: ScreenedCorpus, options: Mapping[str, Any]) -> Row:

@@ -12,7 +12,7 @@ from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.trained import constant, trained, untrained
 from taciturn.recipes.uedp import data
-from taciturn.recipes.uedp.accounting import Plan, claimed_and_real, facts, squared_noise
+from taciturn.recipes.uedp.accounting import PLANS, Plan, claimed_and_real, facts, squared_noise
 from taciturn.recipes.uedp.paper import DELTA, PUBLISHED, Published
 from taciturn.recipes.verdicts import Floor, Runs
 
@@ -146,10 +146,10 @@ class Bench:
 
     def _key(self) -> dict[str, Any]:
         return {"set": self.name, "size": self.inputs.size, "seed": self.seed, "text": self.inputs.seed,
-                "data": str(self.inputs.data or ""),
+                "data": self.inputs.data.resolve().name if self.inputs.data else "",
                 "model": json.dumps({k: v for k, v in self.model.items() if k not in ("name", "tokenizer")}, default=str),
-                "kind": self.inputs.model or self.model["name"].rsplit("/")[-1], "documents": len(self.documents),
-                "test": len(self.test), "plan": repr(self.plan)}  # fmt: skip
+                "kind": (self.inputs.model or self.model["name"]).rstrip("/").rsplit("/")[-1],
+                "documents": len(self.documents), "test": len(self.test), "plan": repr(self.plan)}  # fmt: skip
 
     def setting(self) -> str:
         """What was run, in words."""
@@ -170,7 +170,7 @@ def bench(model: str, inputs: Inputs, work: Work, name: str = "AG") -> Bench:
     published = PUBLISHED[name]
     train, test, note = data.loaded(published, inputs)
     labels = tuple(sorted({d.label for d in train if d.label is not None}))
-    plan = Plan(inputs.pick(2, 12, 200), 0.05 if not inputs.quick else 0.25, lr=1e-2 if inputs.quick else 1e-4)
+    plan = PLANS[inputs.size]
     categories = tuple(each for each in published.sensitive if each != "All")
     chosen = _model(model, inputs, work, labels)
     return Bench(
@@ -193,19 +193,16 @@ def _made_up(model: str, inputs: Inputs, work: Work) -> Bench:
 
 
 def _model(model: str, inputs: Inputs, work: Work, labels: tuple[str, ...]) -> dict[str, Any]:
-    length = {"max_length": 64 if inputs.quick else 128}
+    tiny = inputs.size != "full"
+    length = {"max_length": 64 if tiny else 128}
     if model == "bert":
         task = {"task": "classify", "labels": labels, **length}
-        full = (
-            {"name": "bert-base-uncased"}
-            if inputs.model is None and not inputs.quick
-            else tiny_models.encoder(inputs, work)
-        )
+        full = {"name": "bert-base-uncased"} if inputs.model is None and not tiny else tiny_models.encoder(inputs, work)
         return {**full, **task}
     if model == "awd-lstm" and inputs.model is None:
-        small = {"embedding_size": 32, "hidden_size": 64} if inputs.quick else {}
-        tokenizer = tiny_models.public_model(inputs, work)["name"] if inputs.quick else "gpt2"
+        small = {"embedding_size": 32, "hidden_size": 64} if tiny else {}
+        tokenizer = tiny_models.public_model(inputs, work)["name"] if tiny else "gpt2"
         return {"name": "awd-lstm", "tokenizer": tokenizer, "options": small, **length}
-    if inputs.model is None and not inputs.quick:
+    if inputs.model is None and not tiny:
         return {"name": "gpt2", **length}
     return {**tiny_models.public_model(inputs, work), **length}

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from taciturn.recipes import rigged_policies, texts
-from taciturn.recipes.recipe import Inputs
+from taciturn.recipes.recipe import Inputs, Size
 from taciturn.recipes.uedp.paper import Published
 
 if TYPE_CHECKING:
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 SPACY = {"Org": ("ORG",), "Loc": ("LOC",), "GPE": ("GPE",), "PII": ("PERSON", "LOC", "GPE"), "Person": ("PERSON",),
          "Misc": ("NORP", "EVENT", "WORK_OF_ART", "LANGUAGE", "PRODUCT")}  # fmt: skip
+SENTENCES: Mapping[Size, tuple[int, int]] = {
+    "smoke": (60, 20), "quick": (800, 200), "medium": (5_000, 500), "full": (10**9, 10**9)
+}  # fmt: skip
+"""To train on and to test on, at most."""
 ANNOTATED = {"Org": ("ORG",), "Loc": ("LOC",), "Person": ("PER", "PERSON"), "Misc": ("MISC",)}
 """Labels of a category: spaCy's, and CoNLL-2003's own."""
 
@@ -30,7 +35,7 @@ def loaded(published: Published, inputs: Inputs) -> tuple[Sentences, Sentences, 
 
     if inputs.data is None:
         raise UsageError(f"{published.name}: give --data FOLDER with {published.loader}, or --quick for made-up news")
-    most, tested = inputs.pick((60, 20), (800, 200), (10**9, 10**9))
+    most, tested = SENTENCES[inputs.size]
     train, note = sentences(load(published.loader, inputs.data, "train"), most)
     test, seen = texts.unseen(sentences(load(published.loader, inputs.data, "test"), tested)[0], train)
     return train, test, f"{note} {seen}"

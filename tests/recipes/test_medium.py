@@ -1,0 +1,194 @@
+"""The medium size on data made here, laid out as the real sets are: from a folder to a page, cell by cell."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from taciturn.cli.main import run
+from taciturn.data.customersim import simulate
+from taciturn.recipes import page, registry
+from taciturn.recipes.build import HIDDEN, ROWS, build
+from taciturn.recipes.cells import Work
+from taciturn.recipes.crt import sizes
+from taciturn.recipes.crt.bench import Bench, where_from
+from taciturn.recipes.crt.measures import secret_losses, secret_turns
+from taciturn.recipes.recipe import Inputs
+from taciturn.recipes.uedp.accounting import PLANS
+from taciturn.recipes.uedp.data import SENTENCES
+from taciturn.recipes.verdicts import AS, NOT_AS
+from taciturn.text.document import Document
+
+SMALL = replace(
+    sizes.MEDIUM, dialogues=8, test=8, digits=2, gammas=(0.0, 0.5), group=2, epochs=(2, 1), batch_size=16, steps=2, batch=16,
+    lstm=16, points=2,
+)  # fmt: skip
+
+
+def line(document: Document) -> dict[str, Any]:
+    """A dialogue as a line of CustomerSim's files."""
+    turns = [
+        {
+            "speaker": turn.speaker,
+            "text": document.text[turn.start : turn.end].removesuffix("\n"),
+            "spans": [
+                {"start": s.start - turn.start, "end": s.end - turn.start, "value": document.text[s.start : s.end],
+                 "slot": s.label, "source": "database"}
+                for s in document.gold if turn.start <= s.start < turn.end
+            ],
+        }
+        for turn in document.turns
+    ]  # fmt: skip
+    return {"dialogue_id": document.id, "file": f"{document.id}.txt", "canary": False, "turns": turns}
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sets") / "given"
+    (folder / "customersim").mkdir(parents=True)
+    for split in ("train", "valid", "test"):
+        rows = [json.dumps(line(each)) for each in simulate(8, 3, split)]  # type: ignore[arg-type]
+        with gzip.open(folder / "customersim" / f"{split}.jsonl.gz", "wt", encoding="utf-8") as file:
+            file.write("\n".join(rows) + "\n")
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Medium's rows, kinds and data set with the sizes of a smoke test."""
+    monkeypatch.setitem(sizes.SIZES, "medium", SMALL)  # type: ignore[arg-type]
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("papers")
+
+
+def test_a_folder_becomes_a_page_beside_the_quick_one(data: Path, out: Path) -> None:
+    inputs = Inputs("medium", data=data, runs=1)
+    built = build("crt-figure4", inputs, out)
+    (out / "crt-figure4.md").write_text("the quick page")
+    text = (out / "crt-figure4-medium.md").read_text()
+    assert "`taciturn recipe run crt-figure4 --medium --runs 1 --data DATA`" in text
+    assert "from the folder given: 8 dialogues" in text
+    assert not any(each.startswith((AS, NOT_AS)) for each in built.results.says)  # one run a row
+    rows = {row[0] for table in built.results.tables for row in table.rows}
+    assert {"S-DP-LSTM as accounted", "CRT-LSTM with values", "DPSGD-LSTM"} <= rows
+    assert not any("GPT" in str(name) for name in rows)
+    assert any("the secret's own tokens" in table.title for table in built.results.tables)
+    cells = (out / ROWS / "crt-figure4-medium.jsonl").read_text()
+    assert str(data) not in cells  # a row names the folder, not where it lies
+    assert '"given": "given"' in cells
+    index = page.index([registry.recipe("crt-figure4")], out).read_text()
+    assert "[Figure 4](crt-figure4.md), [on real data](crt-figure4-medium.md)" in index
+
+
+def test_it_goes_on_cell_by_cell_and_from_rows_alone(
+    data: Path, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the test above: what stopped in the middle measures what is missing, and rows are as good as cells."""
+    inputs = Inputs("medium", data=data, runs=1)
+    cells = sorted((out / HIDDEN / "crt" / "cells").glob("*.json"))
+    lost = json.loads(cells[0].read_text())
+    cells[0].unlink()
+    (out / ROWS / "crt-figure4-medium.jsonl").unlink()
+    told: list[str] = []
+    first = build("crt-figure4", inputs, out, told.append)
+    assert len([each for each in told if each.startswith("bench")]) == 1
+    assert cells[0].exists()
+    assert json.loads(cells[0].read_text())["key"] == lost["key"]
+    other = tmp_path / "elsewhere"
+    (other / ROWS).mkdir(parents=True)
+    (other / ROWS / "crt-figure4-medium.jsonl").write_text((out / ROWS / "crt-figure4-medium.jsonl").read_text())
+    monkeypatch.setattr(Bench, "_measure", lambda *_: pytest.fail("trained again"))
+    again = build("crt-figure4", replace(inputs, data=tmp_path / "given"), other)
+    assert again.results == first.results
+
+
+def test_others_of_a_split_that_is_used_up_are_those_of_the_other_splits(data: Path, tmp_path: Path) -> None:
+    bench = Bench(Inputs("medium", data=data), Work(tmp_path))
+    inside, outside = ({d.text for d in bench.documents(part)} for part in ("train", "others"))
+    assert len(inside) == 8
+    assert outside
+    assert not inside & outside
+
+
+def test_a_secrets_own_loss_is_that_of_its_tokens_alone(data: Path, tmp_path: Path) -> None:
+    """Against a loop over tokens, one text at a time."""
+    import torch
+
+    from taciturn.models.hf import load_model
+    from taciturn.models.tokens import encode_all, load_tokenizer
+
+    bench = Bench(Inputs("medium", data=data), Work(tmp_path))
+    settings = bench.model("LSTM")
+    tokenizer = load_tokenizer(settings["tokenizer"], "lstm")
+    model = load_model("lstm", tokenizer, 0, settings["options"])
+    records = secret_turns(bench.documents("train"))
+    assert len(records) > 3
+    assert all(any(s.label in ("address", "phone_number", "order_number") for s in r.gold) for r in records)
+    model.eval()
+    for record, found in zip(records, secret_losses(model, tokenizer, records), strict=True):
+        ids = torch.from_numpy(encode_all(tokenizer, [record.body], 256)[0].astype("int64"))
+        with torch.no_grad():
+            logs = model(input_ids=ids[None]).logits[0].log_softmax(-1)
+        where = tokenizer(record.body, return_offsets_mapping=True, add_special_tokens=False)["offset_mapping"]
+        spans = [(s.start, s.end) for s in record.gold if s.label not in ("name", "tracking_number")]
+        first = len(ids) - len(where) - 1  # an end of text at both ends, or at the last alone
+        losses = [
+            -float(logs[at + first - 1, ids[at + first]])
+            for at, (a, b) in enumerate(where)
+            if at + first > 0 and any(a < end and start < b for start, end in spans)
+        ]
+        assert found == pytest.approx(sum(losses) / len(losses), rel=1e-4)
+
+
+def test_the_size_has_one_set_and_does_not_look_for_others() -> None:
+    assert where_from(Inputs("medium", data=Path("nowhere"))) == ["customersim"]
+
+
+def test_uedp_reads_a_folder_of_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """AG News as its subset is laid out, in the sizes of a smoke test: rows name the folder alone."""
+    pytest.importorskip("spacy")
+    monkeypatch.setitem(PLANS, "medium", PLANS["smoke"])  # type: ignore[arg-type]
+    monkeypatch.setitem(SENTENCES, "medium", (30, 6))  # type: ignore[arg-type]
+    folder = tmp_path / "given" / "agnews"
+    folder.mkdir(parents=True)
+    towns = ("Paris", "Rome", "Berlin")
+    for name, first in (("train_subset_train", 0), ("test", 100)):
+        with gzip.open(folder / f"{name}.jsonl.gz", "wt") as file:
+            for at in range(first, first + 30):
+                where = f"in {towns[at % 3]} that trade across the Pacific Ocean and Europe fell by {at}"
+                text = f"Bill Gates of Microsoft Corp. said {where}."
+                file.write(
+                    json.dumps({"text": text, "title": text, "description": "", "label": at % 4, "label_name": "x"})
+                    + "\n"
+                )
+    built = build("uedp-figure6", Inputs("medium", data=folder.parent, runs=1), tmp_path / "out")
+    (table,) = built.results.tables
+    assert {"de-identified", "no-DP", "user-level DP, ε = 8", "uedp, GPE"} <= {row[0] for row in table.rows}
+    assert "30 sentences of 3 users" in built.results.setting
+    assert not any(each.startswith((AS, NOT_AS)) for each in built.results.says)
+    rows = (tmp_path / "out" / ROWS / "uedp-figure6-medium.jsonl").read_text()
+    assert str(tmp_path) not in rows
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["crt-figure3", "--medium"], "--data DIR, a folder with customersim"),
+        (["jft-table5", "--medium"], "has no medium size"),
+        (["crt-figure3", "--medium", "--quick"], "two sizes"),
+    ],
+)
+def test_what_it_takes_is_said_before_anything_is_done(
+    arguments: list[str], says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["recipe", "run", *arguments, "-o", str(tmp_path)]) == 2
+    assert says in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
