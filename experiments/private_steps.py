@@ -95,6 +95,8 @@ VARIANTS: dict[str, Variant] = {
     "20 of 256, last block": replace(BASE, batch=256, train=("h.5", "h.3", "ln_f")),
     "20 of 256, rate 1e-3": replace(BASE, batch=256, lr=1e-3),
     "20 of 256, public second moments": replace(BASE, batch=256, second="public"),
+    "20 of 256, public second moments, rate 1e-3": replace(BASE, batch=256, second="public", lr=1e-3),
+    "20 of 256, public second moments, rate 2e-3": replace(BASE, batch=256, second="public", lr=2e-3),
     "20 of 256, corrected second moments": replace(BASE, batch=256, second="corrected"),
     "20 of 256, noise grows": replace(BASE, batch=256, noise_growth=2.0),
     "20 of 256, marked": replace(BASE, batch=256, marked=True),
@@ -420,18 +422,19 @@ def show(work: Work) -> str:
     only where a paired t-test of log perplexities over three seeds or more has p < .05, by Holm over variants of a set."""
     rows = work.rows()
     lines = [
-        "| set | as if × | variant | σ, first and last | start | outside | marked | beside the default | runs |",
+        "| set | as if × | variant | σ, first and last | start | outside | marked | beside the first row with noise | runs |",
         "|---|---:|---|---|" + "---:|" * 3 + "---|---:|",
     ]
     for setting in dict.fromkeys((r["set"], r["as_if"]) for r in rows):
         here = [r for r in rows if (r["set"], r["as_if"]) == setting]
         logs = {(r["row"], r["seed"]): math.log(r["outside"]) for r in here}
         known = [row for row in VARIANTS if any(r["row"] == row for r in here)]
+        base = "default" if "default" in known else "20 of 256"
         gains = {
-            row: [logs[row, s] - logs["default", s] for s in range(100) if (row, s) in logs and ("default", s) in logs]
+            row: [logs[row, s] - logs[base, s] for s in range(100) if (row, s) in logs and (base, s) in logs]
             for row in known
         }
-        tests = {r: float(ttest_1samp(g, 0.0).pvalue) for r, g in gains.items() if len(g) > 2 and r != "default"}
+        tests = {r: float(ttest_1samp(g, 0.0).pvalue) for r, g in gains.items() if len(g) > 2 and r != base}
         held, shown = True, {}
         for i, row in enumerate(sorted(tests, key=tests.__getitem__)):  # Holm 1979
             held = held and tests[row] * (len(tests) - i) < 0.05
@@ -440,7 +443,7 @@ def show(work: Work) -> str:
             group = [r for r in here if r["row"] == row]
             cells = [spread([r[key] for r in group]) for key in ("first", "outside", "marked")]
             gain = "–"
-            if row != "default" and gains[row]:
+            if row != base and gains[row]:
                 gain = f"{100 * math.expm1(mean(gains[row])):+.1f} %"
                 if row in shown:
                     gain += f" ± {100 * stdev(gains[row]):.1f}" + ("" if shown[row] else ", not told apart")
