@@ -422,7 +422,7 @@ def show(work: Work) -> str:
     only where a paired t-test of log perplexities over three seeds or more has p < .05, by Holm over variants of a set."""
     rows = work.rows()
     lines = [
-        "| set | as if × | variant | σ, first and last | start | outside | marked | beside the first row with noise | runs |",
+        "| set | as if × | variant | σ, first and last | start | outside | marked | beside the first with noise | runs |",
         "|---|---:|---|---|" + "---:|" * 3 + "---|---:|",
     ]
     for setting in dict.fromkeys((r["set"], r["as_if"]) for r in rows):
