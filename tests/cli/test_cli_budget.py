@@ -215,7 +215,7 @@ def test_a_corpus_says_what_all_its_runs_spend(story: Any, capsys: pytest.Captur
     assert not [s for s in story.secrets if s in text]
     (tmp_path / "manifest.json").write_text("{}")
     assert "nothing is spent" in said(["--corpus", str(tmp_path)], capsys)
-    assert "no manifest.json" in said(["--corpus", f"{tmp_path}/none"], capsys, 3)
+    assert "no such folder" in said(["--corpus", f"{tmp_path}/none"], capsys, 3)
     (tmp_path / "runs.jsonl").write_text("{}\n")
     assert "line 1" in said(["--corpus", str(tmp_path)], capsys, 3)
 

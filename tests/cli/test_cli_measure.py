@@ -317,7 +317,7 @@ def test_a_certificate_takes_measured_recall(story: Any, tmp_path: Path, capsys:
 def test_mistakes(desk: Path, labels: Path, capsys: pytest.CaptureFixture[str]) -> None:
     screened = f"{desk}/screened"
     for argv, code, says in (
-        (["sample", f"{desk}/nowhere", "-o", f"{desk}/x.jsonl"], 3, "manifest.json"),
+        (["sample", f"{desk}/nowhere", "-o", f"{desk}/x.jsonl"], 3, "no such folder"),
         (["recall", screened, f"{desk}/nowhere.jsonl"], 3, "cannot be read"),
         (["recall", screened, f"{desk}/sample.jsonl"], 3, "label_status"),
         (["recall", screened, str(labels), "-p", "emial"], 2, "did you mean 'email'?"),
@@ -327,7 +327,7 @@ def test_mistakes(desk: Path, labels: Path, capsys: pytest.CaptureFixture[str]) 
         (["evaluate", f"{desk}/nasty2.jsonl", "-p", "phone"], 3, "no annotated span"),
         (["evaluate", f"{desk}/bad.jsonl", "-p", "phone"], 3, "bad.jsonl, line 2"),
         (["evaluate", f"{desk}/bad.jsonl", "-p", "phone", "--max-bad", "1"], 3, "no annotated span"),
-        (["preview", f"{desk}/bad.jsonl", "-p", "phone"], 3, "raise max_bad"),
+        (["preview", f"{desk}/bad.jsonl", "-p", "phone"], 3, "raise --max-bad"),
     ):
         (desk / "bad.jsonl").write_text(json.dumps({"text": "nothing here"}) + "\nzebra\n")
         (desk / "nasty2.jsonl").write_text(json.dumps({"text": "nothing here"}) + "\n")

@@ -66,7 +66,7 @@ def test_the_exported_model_loads_after_import_taciturn_alone(story: Any) -> Non
 @pytest.mark.parametrize(
     ("argv", "code", "says"),
     [
-        (["plan", "crt", "nowhere"], 3, "manifest.json"),
+        (["plan", "crt", "nowhere"], 3, "no such folder"),
         (["train", "nowhere.toml", "-o", "x"], 2, "no such configuration"),
         (["verify", "nowhere.json"], 2, "no such certificate"),
         (["verify", "."], 2, "no such certificate"),

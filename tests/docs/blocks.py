@@ -130,8 +130,10 @@ def planned_small(plan: Callable[..., Any]) -> Callable[..., Any]:
 def known(arguments: list[str]) -> None:
     """The command line can be read; nothing runs."""
     from taciturn.cli.main import app
+    from taciturn.errors import DataError
 
-    app.parse_args(arguments, exit_on_error=False, print_error=False)
+    with contextlib.suppress(DataError):  # what it reads is not there: the folder of a run, which options look for first
+        app.parse_args(arguments, exit_on_error=False, print_error=False)
 
 
 def run_toml(block: Block) -> None:

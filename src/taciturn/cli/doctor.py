@@ -29,7 +29,7 @@ EXTRAS = {
     "quality": ("jinja2", "scikit-learn"),
     "ray": ("ray",),
     "cloud": ("fsspec",),
-    "docs": ("mkdocstrings", "zensical"),
+    "docs": ("l2m4m", "mkdocstrings", "zensical"),
 }
 """As in pyproject.toml (a test compares)."""
 

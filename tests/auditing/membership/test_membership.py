@@ -177,7 +177,7 @@ def test_audit_runs_what_was_asked(tmp_path) -> None:
     ("attacks", "message"),
     [
         (["exposures"], "did you mean 'exposure'"),
-        (["exposure"], "needs the planted canaries"),
+        (["exposure"], "needs what was planted"),
         (["membership"], "needs members"),
         (["group-membership"], "needs members"),
     ],
