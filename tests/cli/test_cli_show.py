@@ -50,6 +50,7 @@ def test_a_path_longer_than_a_line_is_not_broken() -> None:
 def test_a_table_cuts_no_word_and_eats_no_markup(cells: list[list[str]]) -> None:
     by = console()
     columns = [f"column{i}" for i in range(len(cells[0]))]
+    cells = [["  " + row[0], *row[1:]] for row in cells]  # a label under another is indented
     by.print(table("a [title]", columns, cells))
     lines = said(by).splitlines()
     assert all(len(line) <= 80 for line in lines)
@@ -57,6 +58,17 @@ def test_a_table_cuts_no_word_and_eats_no_markup(cells: list[list[str]]) -> None
     for word in {word for row in cells for cell in row for word in cell.split()}:
         assert any(word in each for each in shown), word
     assert "[title]" in shown
+
+
+def test_a_figure_with_its_share_stays_on_one_line_and_an_indented_label_whole() -> None:
+    by = console(80)
+    columns = ("annotated", "secrets", "missed by π", "by both (δ₂), with skeletons", "by both (δ₂), --no-skeletons")
+    rows = [("all", "20", "10 (50.0 %)", "0 (0.0 %)", "0 (0.0 %)"), ("  password", "10", "10 (100.0 %)", "–", "–")]
+    by.print(table("", columns, rows))
+    lines = [line.split("  ") for line in said(by).splitlines()]
+    assert "10 (50.0 %)" in [part.strip() for part in lines[2]]
+    assert "10 (100.0 %)" in [part.strip() for part in lines[3]]
+    assert lines[3][1] == "password"
 
 
 def test_numbers_stand_in_columns_where_they_fit_and_in_blocks_where_not() -> None:

@@ -28,12 +28,14 @@ class Rows:
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         cells = [[*each] for each in zip(self.columns, *self.rows, strict=True)]
-        least = [max(cell_len(word) for cell in each for word in cell.split() or [""]) for each in cells]
+        least = [max(map(_longest_word, each)) for each in cells]
         most = [max(cell_len(line) for cell in each for line in cell.splitlines() or [""]) for each in cells]
         room = options.max_width - 2 * (len(cells) - 1)
         if sum(least) > room:
             yield from self._blocks()
             return
+        whole = [max(low, *map(_number, each)) for low, each in zip(least, cells, strict=True)]
+        least = whole if sum(whole) <= room else least
         wanted = sum(most) - sum(least)
         spare = min(room - sum(least), wanted)
         widths = [low + (high - low) * spare // max(wanted, 1) for low, high in zip(least, most, strict=True)]
@@ -53,3 +55,15 @@ class Rows:
         for row in self.rows:
             yield Text(row[0] if not first else f"{first}: {row[0]}", "bold")
             yield from (Text(f"  {name}: {cell}") for name, cell in zip(names, row[1:], strict=True) if cell)
+
+
+def _longest_word(cell: str) -> int:
+    """Columns that a cell takes at least; what it is indented by goes with its first word."""
+    indent = len(cell) - len(cell.lstrip())
+    words = [cell_len(word) for word in cell.split()] or [0]
+    return max(indent + words[0], *words)
+
+
+def _number(cell: str) -> int:
+    """Columns of a cell that begins with a figure, such as "10 (50.0 %)", which is read as one; 0 for other cells."""
+    return cell_len(cell) if cell[:1].isdigit() else 0
