@@ -132,7 +132,9 @@ def known(arguments: list[str]) -> None:
     from taciturn.cli.main import app
     from taciturn.errors import DataError
 
-    with contextlib.suppress(DataError):  # what it reads is not there: the folder of a run, which options look for first
+    with contextlib.suppress(
+        DataError
+    ):  # what it reads is not there: the folder of a run, which options look for first
         app.parse_args(arguments, exit_on_error=False, print_error=False)
 
 

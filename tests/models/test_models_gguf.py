@@ -131,6 +131,54 @@ def test_a_tiny_file_loads_trains_and_exports(
         torch.testing.assert_close(losses(load_adapted(tmp_path / "model", spec), tokenizer), losses(model, tokenizer))
 
 
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"num_hidden_layers": 3}, "llama.block_count is 2 there and 3 here"),
+        ({"rms_norm_eps": 1e-6}, "llama.attention.layer_norm_rms_epsilon is 1e-05 there and 1e-06 here"),
+        ({"rope_parameters": {"rope_type": "default", "rope_theta": 1e6}}, "llama.rope.freq_base is 10000 there"),
+        ({"num_key_value_heads": 2}, "llama.attention.head_count_kv is 1 there and 2 here"),
+    ],
+)
+def test_a_file_read_into_another_model_than_it_holds_is_refused(
+    change: dict[str, Any], says: str, tiny: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As if a release of transformers overlooked what the file says."""
+    right = source.dequantized
+    load_model(str(tiny), load_tokenizer("auto", str(tiny)))
+
+    def misread(model: Any, spec: str) -> Any:
+        made = right(model, spec)
+        for name, value in change.items():
+            setattr(made.config, name, value)
+        return made
+
+    monkeypatch.setattr(source, "dequantized", misread)
+    with pytest.raises(UsageError, match=says):
+        load_model(str(tiny), load_tokenizer("auto", str(tiny)))
+
+
+def test_weights_that_are_left_out_are_counted(tiny: Path) -> None:
+    model = load_model(str(tiny), load_tokenizer("auto", str(tiny)))
+    del model.model.layers[1].mlp.up_proj.weight
+    with pytest.raises(UsageError, match=r"it holds [\d,]+ weights and the model has"):
+        source.check_read(model, str(tiny))
+
+
+def test_an_architecture_that_is_not_read_lists_those_that_are(tmp_path: Path) -> None:
+    writer = gguf.GGUFWriter(tmp_path / "other.gguf", "rwkv9")
+    writer.add_block_count(1)
+    for write in (
+        writer.write_header_to_file,
+        writer.write_kv_data_to_file,
+        writer.write_tensors_to_file,
+        writer.close,
+    ):
+        write()
+    with pytest.raises(UsageError, match=r"one of the architectures .*llama.*qwen2"):
+        load_model(str(tmp_path / "other.gguf"), byte_tokenizer())
+
+
 def test_smollm2_loads_trains_whole_and_exports(smollm2: Path, tmp_path: Path) -> None:
     tokenizer = load_tokenizer("auto", str(smollm2))
     check_smollm2(load_model(str(smollm2), tokenizer), tokenizer, tmp_path)

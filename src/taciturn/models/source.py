@@ -90,6 +90,7 @@ def published_model(
         )
     if source:
         model = gguf.dequantized(model, spec)
+        gguf.check_read(model, spec)
     model.get_input_embeddings().padding_idx = (
         None  # often the end of text, which must be trained; padding never counts
     )
@@ -160,7 +161,8 @@ def _refuse_unknown(keys: set[str], config: Any) -> None:
 
 def _cannot_load(spec: str, error: Exception) -> UsageError:
     said = str(error).splitlines() or [""]
-    return UsageError(
-        f"model {spec!r} cannot be loaded: expected {', '.join(map(repr, OURS))}, a config.json with model_type, a model "
-        f"folder, a .gguf file, or a hub name in reach ({type(error).__name__}: {said[0][:200]})"
-    )
+    ours = ", ".join(map(repr, OURS))
+    expected = f"{ours}, a config.json with model_type, a model folder, a .gguf file, or a hub name in reach"
+    if "architecture" in said[0] and gguf.is_file(spec):
+        expected = f"a file of one of the architectures {', '.join(gguf.architectures())}"
+    return UsageError(f"model {spec!r} cannot be loaded: expected {expected} ({type(error).__name__}: {said[0][:200]})")
