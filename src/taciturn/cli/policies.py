@@ -52,8 +52,9 @@ def _list(json: bool) -> None:
     listed = [(f.usage, f.says, f.extra and f"taciturn[{f.extra}]") for f in registry.FAMILIES.values()]
     _table("families: detectors with an argument", ("write", "what it marks", "needs"), listed)
     out.print()
-    out.print("your own: [[detector]] name, pattern, label, must_find in a TOML file, with --policy-file;")
-    out.print("or [[detector]] use, labels, threshold to keep some of what a named one finds")
+    out.print("your own, in a TOML file with --policy-file:")
+    out.print("[[detector]] name, pattern, label, must_find")
+    out.print("[[detector]] use, labels, threshold to keep some of what a named one finds")
 
 
 _SAYS = {
