@@ -7,6 +7,7 @@ import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import pytest
@@ -49,6 +50,25 @@ def test_learned_values(values: Any) -> None:
     assert len(lines) > 12
     missing = [line for line in lines if line.strip("|-: ") and line not in page]
     assert missing == []
+
+
+def test_noised_steps(experiment: Callable[[str], Any]) -> None:
+    """The table of section 7 is what `private_steps.py table` prints, and what is said of it holds of the rows."""
+    page = (ROOT / "docs" / "results.md").read_text().partition("\n## 7 ")[2]
+    script = experiment("private_steps")
+    lines = script.show(script.Work(ROWS, "private_steps.jsonl")).splitlines()
+    assert len(lines) > 12
+    assert [line for line in lines if line not in page] == []
+    assert {line for line in page.splitlines() if line.startswith("| multiwoz")} == set(lines[2:])
+    rows = [json.loads(line) for line in (ROWS / "private_steps.jsonl").read_text().splitlines()]
+    at = {(r["as_if"], r["row"], r["seed"]): r["outside"] for r in rows}
+    assert abs(at[1, "none", 0] / at[1, "default", 0] - 1) < 0.01
+    assert round(100 * (1 - at[1, "noiseless", 0] / at[1, "default", 0])) == 15
+    names = {row for many, row, _ in at if many == 8 and "noiseless" not in row} - {"20 of 256"}
+    gains = {name: mean(at[8, name, seed] / at[8, "20 of 256", seed] - 1 for seed in range(3)) for name in names}
+    best = min(gains, key=gains.__getitem__)
+    assert best.startswith("20 of 256, public second moments")
+    assert gains[best] > -0.03
 
 
 def test_the_headline_is_its_rows(headline: Any) -> None:

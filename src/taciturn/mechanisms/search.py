@@ -23,7 +23,8 @@ from taciturn.mechanisms.signal import ratio
 from taciturn.screening.corpus.screened import ScreenedCorpus
 
 LEAST = 20
-"""Steps below which more of them taught more than a smaller ratio did (docs/results.md, section 7)."""
+"""A choice, not a finding: Adam moves a weight by about its rate in a step, so few steps lead nowhere. Five steps of 256 and
+twenty of 64 were not told apart (docs/results.md, section 7)."""
 CLOSE = 1.05
 
 
