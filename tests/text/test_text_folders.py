@@ -231,7 +231,7 @@ def test_standard_input(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert b"read 1 = public 0 + private 1" in done.stdout
     nameless = run("preview", "-", "-p", "pii")
-    assert (nameless.returncode, b"say it with format=" in nameless.stderr) == (3, True)
+    assert (nameless.returncode, b"say it with --format jsonl or" in nameless.stderr) == (3, True)
     project = run("init", "-")
     assert (project.returncode, b"save it to a file first" in project.stderr) == (2, True)
 

@@ -73,7 +73,7 @@ def format_of(path: File, name: str, options: ReadOptions) -> str:
     if options.format != "auto":
         return options.format
     if isinstance(path, Held) and name == path.name:
-        raise DataError(f"{name} has no name that tells its format: say it with format='jsonl', 'lines', …")
+        raise DataError(f"{name} has no name that tells its format: say it with format='jsonl' or another format")
     plain = plain_name(name)
     if plain.rpartition("/")[2].startswith(".env"):  # .env.production
         return "text"
