@@ -135,7 +135,7 @@ def test_the_export_is_what_was_trained(tmp_path: Path) -> None:
     ids = torch.arange(12)[None]
     logits = model(input_ids=ids).logits
     torch.testing.assert_close(load_exported(tmp_path / "out")[0](input_ids=ids).logits, logits, rtol=0, atol=1e-5)
-    again = load_adapted(tmp_path / "out")
+    again = load_adapted(tmp_path / "out", str(tmp_path / "base"))
     assert len(layers(again)) == 14
     assert not any(p.requires_grad for p in again.parameters())
     torch.testing.assert_close(again(input_ids=ids).logits, logits, rtol=0, atol=1e-6)
