@@ -12,7 +12,7 @@ import pytest
 from taciturn.recipes import registry, tiny_models
 from taciturn.recipes.build import HIDDEN, ROWS, build
 from taciturn.recipes.cells import Work
-from taciturn.recipes.page import stem, write
+from taciturn.recipes.page import linked, stem, write
 from taciturn.recipes.recipe import Built, Inputs, Results, Table
 from taciturn.recipes.verdicts import AS, NOT_AS, RULE, UNTOLD
 
@@ -65,7 +65,7 @@ def test_it_runs_and_says_no_more_than_one_run_carries(name: str, out: Path, mon
         assert (RULE in built.results.says) == bool(untold) == (name not in SINGLE)
         assert all("one run a row" in line for line in untold)
     page = (out / f"{name}.md").read_text()
-    assert all(line in page for line in built.results.says)
+    assert all(linked(line) in page for line in built.results.says)
     assert again(name, out / ROWS / f"{name}.jsonl", out, SMALL, monkeypatch) == built.results
     assert list((out / HIDDEN / built.recipe.paper).glob("runs/*")) == []
 

@@ -172,7 +172,7 @@ def test_the_command_prints_and_returns_what_it_finds(tmp_path: Path, capsys: py
     assert run(["check", str(shape), "--tokens", "256"]) == 0
     assert "parameters are trained, in 8 Conv1D, 5 LayerNorm" in " ".join(capsys.readouterr().out.split())
     assert run(["check", "gtp2.json"]) == 2
-    assert "model 'gtp2.json' cannot be loaded" in capsys.readouterr().err
+    assert "MODEL 'gtp2.json' cannot be loaded" in capsys.readouterr().err
 
 
 def test_the_command_names_what_is_unsupported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
