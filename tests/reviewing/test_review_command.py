@@ -163,8 +163,8 @@ def test_corrections_are_what_corrections_import_reads(folder: Path, capsys: pyt
 def test_mistakes(folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: Any) -> None:
     said(["sample", str(folder), "-n", "5", "--seed", "5", "-o", f"{folder}/labels.jsonl"], capsys)
     for argv, code, says in (
-        ([f"{tmp_path}/nowhere"], 3, "manifest.json"),
-        ([f"{tmp_path}/nowhere", "--merge"], 2, "two people"),
+        ([f"{tmp_path}/nowhere"], 3, "no such folder"),
+        ([f"{tmp_path}/nowhere", "--merge"], 3, "no such folder"),
         ([str(folder), "--reviewer", "../ana"], 2, "letters, digits and underscores"),
         ([str(folder), "-n", "7"], 2, "holds a sample with -n 5"),
         ([str(folder), "--seed", "6"], 2, "holds a sample with --seed 5"),

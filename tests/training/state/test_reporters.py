@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+import tiny
 from tiny import TEXTS, VALID, plan, private, public, run
 
 from taciturn.errors import UsageError
@@ -59,8 +61,17 @@ def records(file: Path) -> Iterator[Any]:
 
 def test_wandb_has_the_numbers_of_the_metrics_no_private_time_and_nothing_of_the_machine(offline: Path) -> None:
     pytest.importorskip("wandb")
-    p = plan(public(3), private(steps=4), repeat=2)
-    run(p, offline, options=Options(valid=VALID, report_to=("wandb",)), **HOW)
+    code = (  # in a process of its own: the library's service outlives a run, and other tests of this process had it too
+        f"import sys; sys.path[:0] = {[str(Path(tiny.__file__).parent)]!r}\n"
+        "from pathlib import Path\n"
+        "from tiny import VALID, plan, private, public, run\n"
+        "from taciturn.training.engine import Options\n"
+        "options = Options(valid=VALID, report_to=('wandb',))\n"
+        f"run(plan(public(3), private(steps=4), repeat=2), Path({str(offline)!r}), options=options, "
+        "spent=lambda done, _: done / 10)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     (file,) = (offline / "wandb").glob("offline-run-*/*.wandb")
     rows = [
         {item.key or ".".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
