@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny
 from tiny import TEXTS, VALID, plan, private, public, run
 
 from taciturn.errors import UsageError
@@ -18,6 +17,7 @@ from taciturn.training.engine import Options
 from taciturn.training.state import reporters
 
 EXPECTED = {"public/loss", "public/tokens", "privacy/epsilon", "valid/perplexity", "valid/perplexity_public_tokens"}
+TESTS = Path(__file__).parents[2]
 HOW: dict[str, Any] = {"spent": lambda done, _: done / 10}
 
 
@@ -62,7 +62,7 @@ def records(file: Path) -> Iterator[Any]:
 def test_wandb_has_the_numbers_of_the_metrics_no_private_time_and_nothing_of_the_machine(offline: Path) -> None:
     pytest.importorskip("wandb")
     code = (  # in a process of its own: the library's service outlives a run, and other tests of this process had it too
-        f"import sys; sys.path[:0] = {[str(Path(tiny.__file__).parent)]!r}\n"
+        f"import sys; sys.path[:0] = {[str(TESTS / 'training'), str(TESTS)]!r}\n"
         "from pathlib import Path\n"
         "from tiny import VALID, plan, private, public, run\n"
         "from taciturn.training.engine import Options\n"
