@@ -20,6 +20,7 @@ from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import LoraConfig, ModelConfig, SeedsConfig, TrainConfig
 from taciturn.models.generation import generate
 from taciturn.reporting.hub import Hub
+from taciturn.screening.pipeline import screen
 from taciturn.synthesis.settings import Settings
 
 TABLES = [
@@ -36,6 +37,7 @@ TABLES = [
     (typed.TrainOptions, TrainConfig),
 ]
 FUNCTIONS: list[tuple[Any, Callable[..., Any], set[str]]] = [
+    (typed.ScreenOptions, screen, {"corpus", "pi", "conservative", "notify"}),
     (typed.AuditInputs, audit, {"run", "attacks"}),
     (typed.Labels, certify, {"folder", "groups"}),
     (typed.DrawOptions, generate, {"model", "tokenizer", "prompt"}),
@@ -65,7 +67,7 @@ def test_keywords_are_the_fields_of_what_is_made_of_them(table: Any, made: Any) 
 SCRIPT = """
 import taciturn as tt
 
-screened = tt.load_screened("screened")
+screened = tt.screen(tt.read(["a"]), tt.policy("pii"), tt.policy("conservative"), {unit}="document", progress=False)
 planned = tt.plan("crt", screened, {{"{name}": "gpt2", "lora": {{"r": 8}}}}, epsilon=3, delta=1e-5, train={{"{keep}": 3}},
     private={{"{steps}": 300, "optimiser": {{"{lr}": 1e-3}}}}, {schedule}="alternate")
 run = tt.train(planned, "run")
@@ -75,7 +77,7 @@ run.export("model", {license}="mit")
 run.generate("Dear", {samples}=3)
 tt.synthesize(run, 10, "out", {labels}=["good"])
 """
-NAMES = ["name", "keep", "steps", "lr", "schedule", "labelled", "members", "license", "samples", "labels"]
+NAMES = ["unit", "name", "keep", "steps", "lr", "schedule", "labelled", "members", "license", "samples", "labels"]
 
 
 def test_mypy_rejects_a_misspelt_option_and_takes_the_right_one(tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ _WHERE = {
     "PrivateTrainer": "taciturn.trainer.private_trainer",
     "read": "taciturn.text.readers",
     "policy": "taciturn.screening.policies",
-    "screen": "taciturn.screening.pipeline",
+    "screen": "taciturn.screening_api",
     "load_screened": "taciturn.screening.corpus.screened",
     "plan": "taciturn.api",
     "train": "taciturn.api",
@@ -50,8 +50,8 @@ if TYPE_CHECKING:
     from taciturn.mechanisms.own_steps import PrivateSteps
     from taciturn.mechanisms.registry import verify
     from taciturn.screening.corpus.screened import load as load_screened
-    from taciturn.screening.pipeline import screen
     from taciturn.screening.policies import policy
+    from taciturn.screening_api import screen
     from taciturn.text.readers import read
     from taciturn.trainer.private_trainer import PrivateTrainer
 

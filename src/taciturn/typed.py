@@ -1,11 +1,12 @@
-"""What may be given by keyword, for type checkers and editors: each table of run.toml, and what audit, certify, generate,
-export and synthesize take. A misspelt name is found before anything runs; values are checked when they are used.
+"""What may be given by keyword, for type checkers and editors: each table of run.toml, and what screen, audit, certify,
+generate, export and synthesize take. A misspelt name is found before anything runs; values are checked when they are used.
 
 Every table here has the fields of the class it stands for (tests/test_typed.py).
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
@@ -18,6 +19,33 @@ if TYPE_CHECKING:
     from taciturn.auditing.extraction.spans import Finder
     from taciturn.auditing.membership.membership import Score
     from taciturn.auditing.run import Coins, Source, Text
+    from taciturn.screening.bridges import Bridge
+    from taciturn.screening.cleaning.clean import Clean
+    from taciturn.screening.corpus.options import Order
+    from taciturn.screening.dedup import Scope
+    from taciturn.screening.engines.choose import Engine
+    from taciturn.screening.policies.public import Public
+    from taciturn.text.segment import Unit
+
+
+class ScreenOptions(TypedDict, total=False):
+    """See :func:`taciturn.screening.pipeline.screen`."""
+
+    unit: Unit | None
+    dedup: Scope
+    order: Order
+    clean: Clean
+    clean_most: float
+    skeletons: bool
+    bridge: Bridge
+    miss_rate: float
+    miss_seed: int
+    public: Public | None
+    max_bad: int
+    keep_originals: bool
+    out: str | os.PathLike[str] | None
+    workers: int
+    engine: Engine
 
 
 class OptimiserOptions(TypedDict, total=False):

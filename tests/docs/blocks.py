@@ -5,6 +5,7 @@
 | `sh` | each `taciturn` line runs, in this process, and must end with 0; a `python FILE` line's file and flags must exist |
 | `console` | the same for lines after `$ `; what stands below them must be in what they say, `…` for anything |
 | `python` | runs, all of a page in one namespace |
+| `text` titled "output" | what the python block above it prints, `…` for anything; so is HTML outside of blocks (`shown`) |
 | `toml` | valid settings of a run, or detectors |
 | `text`, `json`, none | not run |
 
@@ -87,6 +88,25 @@ def run_shell(block: Block, given: frozenset[str]) -> None:
             assert not missing, f"{rest[0]} has no {missing}"
         else:
             assert program in ELSEWHERE, f"{program}: a command this test knows nothing of"
+
+
+def run_python(block: Block, names: dict[str, Any]) -> str:
+    """What it prints."""
+    said = io.StringIO()
+    with contextlib.redirect_stdout(said):
+        exec(compile(block.text, "block", "exec"), names)
+    return said.getvalue()
+
+
+def agrees(expected: str, found: str) -> bool:
+    """Whether a text is the one that a page shows, where … stands for anything; line ends as they are."""
+    pattern = ".*".join(map(re.escape, expected.strip().split("…")))
+    return re.fullmatch(pattern, "\n".join(line.rstrip() for line in found.strip().splitlines()), re.DOTALL) is not None
+
+
+def shown(page: Path) -> list[str]:
+    """What the page shows as a notebook would: tables and preformatted text in HTML outside of its blocks."""
+    return [m[0] for m in re.finditer(r"^<(table|pre)>.*?</\1>$", FENCE.sub("", page.read_text("utf-8")), re.M | re.S)]
 
 
 def run_console(block: Block, given: frozenset[str]) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from blocks import ROOT, Block, blocks, planned_small, run_console, run_shell, run_toml
+from blocks import ROOT, Block, agrees, blocks, planned_small, run_console, run_python, run_shell, run_toml, shown
 from world import TRUTH, make
 
 import taciturn
@@ -59,6 +59,9 @@ def test_every_block_of_the_page_runs(page: Path, here: Path) -> None:
             one(block, given, names)
         except Exception as error:
             raise AssertionError(f"{where}: {type(error).__name__}: {error}") from error
+    pictures = [value._repr_html_() for value in names.values() if hasattr(value, "_repr_html_")]
+    for table in shown(page):
+        assert any(agrees(table, picture) for picture in pictures), f"{page.name}: a notebook does not show {table}"
 
 
 def test_a_newcomer_follows_the_tutorial_to_its_pictures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -87,10 +90,12 @@ def one(block: Block, given: frozenset[str], names: dict[str, Any]) -> None:
             for path in ("screened", "runs/mail", "model"):
                 if f'out="{path}"' in block.text or f'export("{path}' in block.text:
                     shutil.rmtree(path, ignore_errors=True)
-            exec(compile(block.text, "block", "exec"), names)
+            names["__printed__"] = run_python(block, names)
         case "toml":
             tomllib.loads(block.text)
             run_toml(block)
+        case "text" if block.title == "output":
+            assert agrees(block.text, names["__printed__"]), f"printed is\n{names['__printed__']}"
         case "text" | "json" | "bibtex":
             pass
         case other:
@@ -104,10 +109,12 @@ def test_the_runner_sees_what_is_wrong(here: Path) -> None:
         Block(1, "sh", "needs a GPU", "taciturn train run.toml --no-such-option"),
         Block(1, "sh", "", "frobnicate"),
         Block(1, "console", "", "$ taciturn policies\nnothing like this"),
+        Block(1, "text", "output", "another …"),
         Block(1, "toml", "", "[model]\nnmae = 'gpt2'\n"),
         Block(1, "", "", "taciturn"),
     )
     for block in bad:
         with pytest.raises(Exception):  # noqa: B017
-            one(block, frozenset(), {})
+            one(block, frozenset(), {"__printed__": "one thing\n"})
+    one(Block(1, "text", "output", "one …"), frozenset(), {"__printed__": "one thing\n"})
     assert here.is_dir()

@@ -40,10 +40,11 @@ def _folded(each: _HasText) -> str:
 def screen(documents: Sequence[Document], policy: Policy, conservative: str = "all-private") -> ScreenedCorpus:
     """One record a document, none removed; no skeletons, as nobody reads them."""
     import taciturn as tt
+    from taciturn.screening import pipeline
     from taciturn.text.readers import Corpus
 
     corpus, wide = Corpus.from_documents(list(documents)), tt.policy(conservative)
-    return tt.screen(corpus, policy, wide, unit="document", dedup="none", skeletons=False)
+    return pipeline.screen(corpus, policy, wide, unit="document", dedup="none", skeletons=False)
 
 
 def records(documents: Sequence[Document]) -> tuple[Record, ...]:

@@ -71,13 +71,14 @@ def _train(
     """Train into a folder of this process's own, and put the model in its place when it is complete."""
     import taciturn as tt
     from taciturn.mechanisms.run import Run
+    from taciturn.screening import pipeline
     from taciturn.text.readers import Corpus
 
     shape, out = (folder.with_name(f"{folder.name}.{os.getpid()}.{end}") for end in ("json", "run"))
     shape.write_text(json.dumps(config))
     shutil.rmtree(out, ignore_errors=True)
     nothing = tt.policy("ssn")
-    screened = tt.screen(Corpus.from_documents(list(public)), nothing, nothing, unit="document", dedup="none")
+    screened = pipeline.screen(Corpus.from_documents(list(public)), nothing, nothing, unit="document", dedup="none")
     batch = 32
     epochs = max(1, round(steps * batch / len(screened.texts("public"))))
     optimiser = {"lr": 3e-3, "schedule": "linear", "warmup": 0.1, "max_grad_norm": 1.0}

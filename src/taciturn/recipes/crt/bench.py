@@ -156,6 +156,7 @@ class Bench:
         """The corpus through π at γ; kept in the work folder."""
         import taciturn as tt
         from taciturn.auditing.canaries.templates import plant
+        from taciturn.screening import pipeline
         from taciturn.screening.corpus.manifest import MANIFEST
         from taciturn.text.readers import Corpus
 
@@ -166,7 +167,7 @@ class Bench:
         if not (folder / MANIFEST).exists():
             canaries = self.canaries
             documents = plant(self.documents("train"), canaries.template, canaries.secrets, canaries.copies, 7)
-            tt.screen(
+            pipeline.screen(
                 Corpus.from_documents(documents), self.policy, tt.policy("conservative"), unit="turn", miss_rate=gamma,
                 miss_seed=self.miss_seed(gamma), out=folder,
             )  # fmt: skip

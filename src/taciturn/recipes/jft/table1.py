@@ -99,12 +99,13 @@ def run(inputs: Inputs, work: Work) -> Results:
 
 def _left(level: str, sentences: tuple[str, ...]) -> Row:
     import taciturn as tt
+    from taciturn.screening.pipeline import screen
     from taciturn.screening.policies.pipelines import pipeline
     from taciturn.text.document import Document
     from taciturn.text.readers import Corpus
 
     corpus = Corpus.from_documents([Document(str(n), text) for n, text in enumerate(sentences)])
-    screened = tt.screen(corpus, tt.policy(f"spacy:{level}"), tt.policy("all-private"), unit="document", dedup="none")
+    screened = screen(corpus, tt.policy(f"spacy:{level}"), tt.policy("all-private"), unit="document", dedup="none")
     used = pipeline()
     return {
         "left": screened.texts("redacted"),

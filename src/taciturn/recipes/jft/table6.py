@@ -99,11 +99,12 @@ def _row(bench: Bench, row: Row) -> tuple[Cell, ...]:
 def _parted(bench: Bench, level: str) -> Any:
     """Public: what the detector marks nothing in."""
     import taciturn as tt
+    from taciturn.screening import pipeline
     from taciturn.text.readers import Corpus
 
     detector = tt.policy(f"spacy:{level}")
     corpus = Corpus.from_documents(list(bench.documents))
-    return tt.screen(corpus, detector, detector, unit="document", dedup="none")
+    return pipeline.screen(corpus, detector, detector, unit="document", dedup="none")
 
 
 def orders(task: str, levels: tuple[str, ...], rows: Mapping[str, Runs]) -> list[Order]:

@@ -1,0 +1,90 @@
+"""A Python call shows how far it is: a bar on a terminal and in a notebook; nothing in a pipe, or where it is declined."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import re
+from typing import Any
+
+import pytest
+
+import taciturn as tt
+from taciturn.cli import show
+from taciturn.errors import UsageError
+from taciturn.screening import pipeline
+
+TEXTS = ["Call me at (555) 010-7788 today.", "Thank you for the parcel.", "Good morning."] * 4
+
+
+def screened(**options: Any) -> Any:
+    return tt.screen(tt.read(TEXTS), tt.policy("pii"), tt.policy("conservative"), **options)
+
+
+@pytest.fixture
+def told(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """What a terminal of 100 columns is sent."""
+    sent = io.StringIO()
+    monkeypatch.setattr(show, "talk", show.Lines(file=sent, force_terminal=True, force_jupyter=False, width=100))
+    return sent
+
+
+def test_a_terminal_has_a_bar_that_ends_full(told: io.StringIO) -> None:
+    screened(out=None)
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", told.getvalue())
+    assert "screening" in plain
+    assert "100 %" in plain
+    assert "━" in plain
+    assert not [text for text in TEXTS if text in plain]
+
+
+def test_a_folder_is_what_the_bar_is_called(told: io.StringIO, tmp_path: Any) -> None:
+    screened(out=tmp_path / "letters")
+    assert "letters" in told.getvalue()
+
+
+def test_nothing_where_it_is_declined(told: io.StringIO) -> None:
+    screened(progress=False)
+    assert told.getvalue() == ""
+
+
+def test_nothing_in_a_pipe(monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = io.StringIO()
+    monkeypatch.setattr(show, "talk", show.Lines(file=sent, force_terminal=False, force_jupyter=False))
+    screened()
+    assert sent.getvalue() == ""
+
+
+def test_a_notebook_has_one_picture_that_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    notebook = pytest.importorskip("IPython.display", reason="IPython is not installed")
+    drawn: list[str] = []
+
+    class Handle:
+        def update(self, shown: Any) -> None:
+            drawn.append(shown.data)
+
+    monkeypatch.setattr(show, "talk", show.Lines(file=io.StringIO(), force_jupyter=True))
+    monkeypatch.setattr(notebook, "display", lambda *_, **__: Handle())
+    screened()
+    assert re.search(r"<progress max='(\d+)' value='\1'>", drawn[-1]), "it ends full"
+    assert f"{len(TEXTS)} records" in drawn[-1]
+
+
+def test_the_door_does_what_the_pipeline_does_and_tells_who_asks() -> None:
+    seen: list[pipeline.Progress] = []
+    mine = screened(unit="document", dedup="none", notify=seen.append)
+    there = pipeline.screen(tt.read(TEXTS), tt.policy("pii"), tt.policy("conservative"), unit="document", dedup="none")
+    assert mine.counts == there.counts
+    assert mine.texts("redacted") == there.texts("redacted")
+    assert seen[-1].bytes == seen[-1].of_bytes > 0
+    with pytest.raises(UsageError, match="several workers"):
+        screened(workers=2)
+
+
+def test_what_is_named_by_hand_is_named_and_defaulted_as_in_the_pipeline() -> None:
+    """Its keywords are those of the pipeline: tests/test_typed.py."""
+    here, there = (inspect.signature(each).parameters for each in (tt.screen, pipeline.screen))
+    assert list(here) == ["corpus", "pi", "conservative", "progress", "notify", "options"]
+    for name in ("corpus", "pi", "conservative"):
+        assert here[name].annotation == there[name].annotation
+        assert here[name].kind == there[name].kind
