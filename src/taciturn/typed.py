@@ -178,6 +178,7 @@ class TrainOptions(TypedDict, total=False):
     checkpoint_minutes: float
     keep: int
     average: float | None
+    save_dtype: Literal["base", "float32", "bf16"]
     report_to: Sequence[Literal["tensorboard", "wandb", "mlflow"]]
     shard: bool
     timeout_minutes: float

@@ -39,6 +39,7 @@ def train(
     Under torchrun every process calls this; process 0 alone writes and notifies. ``out`` is a folder all of them see.
     """
     from taciturn.models.hf import export
+    from taciturn.models.saved_dtype import saved_dtype
     from taciturn.training.distributed.processes import joined
     from taciturn.training.engine import fit
     from taciturn.training.state import reporters
@@ -54,6 +55,7 @@ def train(
         world.once(lambda: held.enter_context(training(out, resume)))
         plan = make_plan(config, screened, world.once(lambda: corpus_salt(out, resume)))
         within_target(plan)
+        dtype = saved_dtype(config.train.save_dtype, plan.model.name)  # a base may be out of reach when a run ends
         if resume:
             world.once(lambda: check_resumable(plan, screened.path, out))
         ready = gather(config, plan, screened, valid, world)
@@ -77,7 +79,7 @@ def train(
                 world=world,
             )
             model = _whole(plan, ready.tokenizer, ready.model, world) if is_cut(config, world) else ready.model
-            world.once(lambda: export(model, ready.tokenizer, out / "model"))
+            world.once(lambda: export(model, ready.tokenizer, out / "model", dtype))
             world.once(lambda: finish(out))
     return Run(out)
 

@@ -72,7 +72,7 @@ class SeedsConfig(Strict):
 
 
 class TrainConfig(Strict):
-    """How to run; nothing here changes an update, and only ``average`` changes the model that comes out of it.
+    """How to run; nothing here changes an update; ``average`` and ``save_dtype`` alone change the model that comes out.
 
     checkpoint_steps, checkpoint_minutes: whichever comes first; ``keep`` checkpoints stay. average: decay of a moving
     average of the weights, e.g. 0.999, which is then what is evaluated and exported (it is part of the plan). valid:
@@ -80,7 +80,8 @@ class TrainConfig(Strict):
     kind, as decisions that look at what is not public are a condition of every statement; valid_text, valid_chat,
     valid_text_pair, valid_label: how they are read, as screening reads text, chat, text_pair and label. report_to: who
     gets the numbers of metrics.jsonl too. shard: with several processes, cut the model over them instead of a copy in each.
-    timeout_minutes: how long they wait for one another.
+    timeout_minutes: how long they wait for one another. save_dtype: of the weights in the run's model, rounded after the
+    last step; base: that of the base (:mod:`taciturn.models.saved_dtype`).
     """
 
     token_budget: int = Field(8192, ge=16)
@@ -88,6 +89,7 @@ class TrainConfig(Strict):
     checkpoint_minutes: float = Field(5.0, gt=0)
     keep: int = Field(2, ge=1)
     average: float | None = Field(None, gt=0, lt=1)
+    save_dtype: Literal["base", "float32", "bf16"] = "base"
     report_to: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ()
     shard: bool = False
     timeout_minutes: float = Field(10.0, gt=0)

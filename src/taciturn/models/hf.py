@@ -17,6 +17,7 @@ from taciturn.errors import DataError, UsageError, nearest
 from taciturn.models import lora
 from taciturn.models.gguf import locate
 from taciturn.models.prompt import Prompt
+from taciturn.models.saved_dtype import save
 from taciturn.models.source import AUTO, Task, is_random, published_model, random_model
 from taciturn.models.tokens import mask_id, save_tokenizer
 
@@ -140,16 +141,17 @@ def context_length(model: Any) -> int | None:
     return None
 
 
-def export(model: Any, tokenizer: Any, folder: Path) -> None:
+def export(model: Any, tokenizer: Any, folder: Path, dtype: torch.dtype = torch.float32) -> None:
     """Write a folder that plain ``from_pretrained`` loads (our own models after ``import taciturn``).
 
     A model with an adapter is written twice: merged, and the adapter alone under ``adapter/``, to be put on its base.
+    dtype: of the weights in the files; the adapter's are float32.
     """
     partial = folder.with_name(folder.name + ".partial")
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     adapted = lora.is_adapted(model)
-    (lora.merge(model) if adapted else model).save_pretrained(str(partial))
+    save(lora.merge(model) if adapted else model, str(partial), dtype)
     if adapted:
         lora.save(model, tokenizer, partial / "adapter")
     save_tokenizer(tokenizer, partial)

@@ -58,9 +58,9 @@ def random_model(
             options |= _special(tokenizer, AutoConfig.for_model(kind, **options))
         config = AutoConfig.for_model(kind, **options)
         _refuse_misfit(config, task)
-        model = AUTO[task].from_config(config)
+        model = AUTO[task].from_config(config, dtype=torch.float32)  # whatever type its file names
     except UNREADABLE as error:
-        raise _cannot_load(spec, error) from error
+        raise cannot_load(spec, error) from error
     model.get_input_embeddings().padding_idx = None
     return model
 
@@ -81,7 +81,7 @@ def published_model(
                 name, config=config, **source, dtype=torch.float32, output_loading_info=True
             )
     except UNREADABLE as error:
-        raise _cannot_load(spec, error) from error
+        raise cannot_load(spec, error) from error
     new = sorted(info["missing_keys"])
     if new and task != "classify":
         raise UsageError(
@@ -107,9 +107,9 @@ def shapes(spec: str, task: Task = "causal", labels: Sequence[str] = ()) -> Any:
             config = AutoConfig.from_pretrained(name, **source)
             config.update(_labels(task, labels))
             _refuse_misfit(config, task)
-            return AUTO[task].from_config(config)
+            return AUTO[task].from_config(config, dtype=torch.float32)
         except UNREADABLE as error:
-            raise _cannot_load(spec, error) from error
+            raise cannot_load(spec, error) from error
 
 
 def _special(tokenizer: Any, shape: Any) -> dict[str, Any]:
@@ -159,7 +159,8 @@ def _refuse_unknown(keys: set[str], config: Any) -> None:
         raise UsageError(f"{config.model_type} has no option {min(keys)!r}: {nearest(min(keys), known)}")
 
 
-def _cannot_load(spec: str, error: Exception) -> UsageError:
+def cannot_load(spec: str, error: Exception) -> UsageError:
+    """What to raise for a model whose files or shape are not readable."""
     said = str(error).splitlines() or [""]
     ours = ", ".join(map(repr, OURS))
     expected = f"{ours}, a config.json with model_type, a model folder, a .gguf file, or a hub name in reach"

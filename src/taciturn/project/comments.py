@@ -110,6 +110,7 @@ WORDS = {
     "checkpoint_minutes": "or after so many minutes",
     "keep": "checkpoints that stay",
     "average": "decay of a moving average of the weights, which is then exported | 0.999",
+    "save_dtype": "number type of the weights in the model's files: base (that of the base), float32 or bf16",
     "report_to": "who gets the numbers of metrics.jsonl too: tensorboard, wandb, mlflow",
     "shard": "cut the model over the processes of torchrun",
     "timeout_minutes": "how long processes wait for one another",

@@ -74,7 +74,7 @@ def render(run: RunView, config: Mapping[str, Any] | None = None, hub: Hub = NOT
         "## What was tried against it\n",
         *_audit(run),
         "## What it was trained on\n",
-        *_training(run),
+        *_training(run, config),
         "## Intended use and limits\n",
         _LIMITS,
         "## How to load it\n",
@@ -175,7 +175,7 @@ def _audit(run: RunView) -> Iterator[str]:
     yield "\nAn attack that finds nothing shows only that this attack found nothing.\n"
 
 
-def _training(run: RunView) -> Iterator[str]:
+def _training(run: RunView, config: Mapping[str, Any]) -> Iterator[str]:
     counts: dict[str, Any] = run.evidence.get("counts") or {}
     told = [
         f"{formats.count(counts[field])} {words}"
@@ -205,11 +205,18 @@ def _training(run: RunView) -> Iterator[str]:
     yield ""
     if (run.plan.get("model") or {}).get("base_bits") == 4:
         yield _FOUR_BITS
+    if config.get("dtype") == "bfloat16":
+        yield _BFLOAT16
 
 
 _FOUR_BITS = """\
-The base was kept in 4 bits (NormalFloat). The weights here are the base made whole from those, with the adapter added, in
-float32. Put on the base as it was published, the adapter makes a slightly different model.
+The base was kept in 4 bits (NormalFloat). The weights here are the base made whole from those, with the adapter added.
+Put on the base as it was published, the adapter makes a slightly different model.
+"""
+
+_BFLOAT16 = """\
+The weights are bfloat16: trained in float32 and rounded after the last step, which every claim covers. Attacks were made on
+the rounded weights; how well the model predicts was measured before.
 """
 
 _LIMITS = """\

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -14,12 +15,17 @@ from taciturn.errors import DataError, TaciturnError
 from taciturn.mechanisms.lock import reading
 from taciturn.mechanisms.run import Run
 from taciturn.models.hf import load_adapted, load_exported, task_of
+from taciturn.models.lora import merge
+from taciturn.models.saved_dtype import rounded
 from taciturn.privacy.certificates.exported_model import COPIED
 from taciturn.reporting import card
 from taciturn.reporting.finished_run import RunView
 from taciturn.reporting.hub import Hub
 
 TOLERANCE = 1e-5
+ROUNDED = 1e-2
+"""Of losses after rounding to bfloat16: where a sum was made elsewhere, a few weights fall on the other side (measured: 7e-4
+of a GPT-2 shape of 8 × 512)."""
 
 
 def export(run: Path, out: Path, hub: Hub | None = None) -> float:
@@ -66,14 +72,29 @@ def _tested(source: Path, copy: Path, base: str) -> float:
     original = _losses(load_exported(source)[0])
     difference = _largest(original, load_exported(copy)[0], "the exported model's")
     if (copy / "adapter").is_dir():
-        difference = max(difference, _largest(original, load_adapted(copy, base), "the adapter's (on its base)"))
+        adapted, allowed = load_adapted(copy, base), TOLERANCE
+        if _written_in(copy) == "bfloat16":
+            adapted, allowed = _in_bfloat16(adapted), ROUNDED
+        difference = max(difference, _largest(original, adapted, "the adapter's (on its base)", allowed))
     return difference
 
 
-def _largest(original: Tensor, model: Any, whose: str) -> float:
+def _written_in(folder: Path) -> str:
+    """The number type of a model's files, as its configuration names it."""
+    return str(json.loads((folder / "config.json").read_text("utf-8")).get("dtype"))
+
+
+def _in_bfloat16(adapted: Any) -> Any:
+    """The adapter added to its base, then rounded as the model beside it was: else the rounding would hide what differs."""
+    merged = merge(adapted)
+    merged.load_state_dict(rounded(merged, torch.bfloat16))
+    return merged
+
+
+def _largest(original: Tensor, model: Any, whose: str, allowed: float = TOLERANCE) -> float:
     difference = float((original - _losses(model)).abs().max())
-    if not difference <= TOLERANCE:
-        raise TaciturnError(f"{whose} loss differs by {difference:.2g}, expected at most {TOLERANCE:g}")
+    if not difference <= allowed:
+        raise TaciturnError(f"{whose} loss differs by {difference:.2g}, expected at most {allowed:g}")
     return difference
 
 

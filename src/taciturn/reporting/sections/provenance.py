@@ -84,8 +84,10 @@ def _chosen(run: RunView) -> Iterator[tuple[str, Any]]:
         yield "task", task
     if model.get("dtype") in ("float32", "bf16", "fp16"):
         yield "matrix products in", model["dtype"]
+    if (saved := run.model.get("dtype")) in ("float32", "bfloat16"):
+        yield "weights saved in", saved
     if model.get("base_bits") == 4:
-        yield "bits of the frozen base (made whole again, then merged, in float32)", 4
+        yield "bits of the frozen base (made whole again, then merged)", 4
     if _number(model.get("max_length")):
         yield "tokens per record, at most", model["max_length"]
     yield from ((f"adapter {key}", model["lora"][key]) for key in ("r", "alpha", "dropout") if model.get("lora"))
