@@ -4,8 +4,8 @@ All plans looked at read the same number of units in their noised steps, B·T, s
 taken whose noise over the whole run is smallest beside the most that its gradients can say: r/√T of
 :mod:`taciturn.mechanisms.signal`, the total amount of noise of Sander, Stock and Sablayrolles 2023. That ratio alone would
 always ask for fewer and larger steps, and no model is taught in one: at least ``least`` steps are taken, and of plans whose
-ratios lie within ``CLOSE`` of the best the one with the most steps. Nothing but counts is read, which a secret cannot change;
-that the number of records is known is taken for granted here as in every plan.
+ratios lie within ``CLOSE`` of the best the one with the most steps. Only counts are read, which a secret cannot change; that
+the number of records is known is taken for granted here as in every plan.
 """
 
 from __future__ import annotations
