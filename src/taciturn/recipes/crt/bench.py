@@ -86,7 +86,7 @@ class Bench:
     @property
     def _sizes(self) -> Row:
         """What decides a cell; which others there are does not."""
-        others = ("seeds", "rows", "kinds", "sets")
+        others = ("seeds", "rows", "kinds", "sets", "gammas")
         return {name: value for name, value in asdict(self.setting).items() if name not in others}
 
     @property
