@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from banded_noise import banded
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 from torch import Tensor, nn
@@ -36,8 +37,8 @@ class Variant:
     Li et al. 2022), and SGD follows. project: onto so many leading directions of skeletons' gradients (Yu et al. 2021);
     fills: of those of words that the public model puts into their masks. marked: only what π_c marks is learned of a record.
     crops: gradients of a record and so many pieces of it are averaged before clipping (De et al. 2022). train: names of
-    weights that move hold one of these. lora: rank of an adapter that moves instead. noise: whether any is
-    added; clipping goes with it."""
+    weights that move hold one of these. lora: rank of an adapter that moves instead. bands: of correlated noise; so many
+    parts of the records take turns (:mod:`banded_noise`). noise: whether any is added; clipping goes with it."""
 
     steps: int = 20
     batch: int = 64
@@ -54,6 +55,7 @@ class Variant:
     crops: int = 0
     train: tuple[str, ...] = ("",)
     lora: int = 0
+    bands: int = 1
     noise: bool = True
 
 
@@ -74,6 +76,14 @@ VARIANTS: dict[str, Variant] = {
     "20 of 256, noise grows": replace(BASE, batch=256, noise_growth=2.0),
     "20 of 256, marked": replace(BASE, batch=256, marked=True),
     "20 of 256, noiseless": replace(BASE, batch=256, noise=False),
+    "20 of 256, AdaDPS": replace(BASE, batch=256, precondition=True, lr=2e-3),
+    "20 of 256, AdaDPS, rate 1e-2": replace(BASE, batch=256, precondition=True, lr=1e-2),
+    "20 of 256, AdaDPS, rate 5e-2": replace(BASE, batch=256, precondition=True, lr=5e-2),
+    "20 of 256, crops": replace(BASE, batch=256, crops=1),
+    "20 of 256, 4 bands": replace(BASE, batch=256, bands=4),
+    "20 of 256, 4 bands, rate 1e-3": replace(BASE, batch=256, bands=4, lr=1e-3),
+    "20 of 256, 4 bands, public second moments": replace(BASE, batch=256, bands=4, second="public"),
+    "20 of 256, 4 bands, public second moments, rate 1e-3": replace(BASE, batch=256, bands=4, second="public", lr=1e-3),
     "5 of 256": replace(BASE, steps=5, batch=256),
     "rate 2.5e-4": replace(BASE, lr=2.5e-4),
     "rate 1e-3": replace(BASE, lr=1e-3),
@@ -121,12 +131,13 @@ def noise_of(variant: Variant, records: int, table: Event, epsilon: float) -> tu
     """(σ, q) of each step, so that all steps and the table spend ``epsilon`` by substitution."""
     sigmas, rates = growth(variant.noise_growth), growth(variant.rate_growth) * min(1.0, variant.batch / records)
     stages = [stage_of(t, variant.steps) for t in range(variant.steps)]
-    many = Counter(stages)
+    many = Counter(stages[:: variant.bands])  # a record's part takes every so many steps
 
     def spent(scale: float) -> float:
         events: Counter[Event] = Counter({table: 1})
         for stage, steps in many.items():
-            events[PoissonGaussian(float(rates[stage]), float(sigmas[stage] * scale))] += steps
+            rate = variant.bands * float(rates[stage])
+            events[PoissonGaussian(rate, float(sigmas[stage] * scale))] += steps
         return compose(events, "substitution").epsilon(DELTA) - epsilon
 
     scale = float(brentq(spent, 0.2, 50.0, xtol=1e-3))
@@ -178,6 +189,22 @@ def cropped(
     return pieces[0], pieces[1], pieces[2]
 
 
+class Correlated:
+    """Rows of C⁻¹z, one a step, [d]; C as in :mod:`banded_noise`. One band: fresh normals."""
+
+    def __init__(self, bands: int, steps: int, width: int, rng: torch.Generator) -> None:
+        self.c, self.width, self.rng = banded(bands, steps), width, rng
+        self.last: deque[Tensor] = deque(maxlen=bands - 1)
+
+    def draw(self, step: int) -> Tensor:
+        row = torch.randn(self.width, generator=self.rng)
+        for back, earlier in enumerate(reversed(self.last), start=1):
+            row -= float(self.c[step, step - back]) * earlier
+        row /= float(self.c[step, step])
+        self.last.append(row)
+        return row
+
+
 def public_gradients(loss: Loss, count: int, rng: np.random.Generator) -> Tensor:
     """Mean gradients of batches of 8 skeletons, [count, d]: a function of skeletons alone, so free."""
     rows = rng.permutation(len(loss.tokens))[: count * CHUNK]
@@ -227,8 +254,12 @@ def train(
     adam = torch.optim.AdamW([g for g in groups if g["params"]], lr=variant.lr, weight_decay=0.0)
     moments = [torch.zeros(sum(p.numel() for p in names)) for _ in range(2)]
     passes = Passes()
+    noise = Correlated(
+        variant.bands, variant.steps, sum(p.numel() for p in names) if basis is None else len(basis), torch_rng
+    )
+    turns = rng.permutation(len(tokens)) % variant.bands
     for step, (sigma, rate) in enumerate(zip(sigmas, rates, strict=True)):
-        rows = np.flatnonzero(rng.random(len(tokens)) < rate)
+        rows = np.flatnonzero((turns == step % variant.bands) & (rng.random(len(tokens)) < variant.bands * rate))
         expected, clip = rate * len(tokens), variant.clip if variant.noise else 1e6
         if whole:
             total = torch.zeros(sum(p.numel() for p in names)) if basis is None else torch.zeros(len(basis))
@@ -241,7 +272,7 @@ def train(
             flat = [(sums[n] if n in sums else torch.zeros_like(p)).flatten() for p, n in names.items()]
             total = torch.cat(flat)
         if variant.noise:
-            total = total + sigma * clip * torch.randn(len(total), generator=torch_rng)
+            total = total + sigma * clip * noise.draw(step)
         noised = total / expected
         if basis is not None:  # plain steps: Adam would move each weight as far, however little it has in the span
             with torch.no_grad():
