@@ -87,7 +87,7 @@ class Bench:
     def _sizes(self) -> Row:
         """What decides a cell; which others there are does not."""
         others = ("seeds", "rows", "kinds", "sets", "gammas")
-        return {name: value for name, value in asdict(self.setting).items() if name not in others}
+        return {name: value for name, value in asdict(self.setting).items() if name not in others and value is not None}
 
     @property
     def _given(self) -> Row:
@@ -192,7 +192,7 @@ class Bench:
 
     def plan(self, row: str, kind: str, records: int) -> tuple[str, Row]:
         """Mechanism and its options. records: of the corpus."""
-        public, private = self.setting.public(kind), self.setting.private(kind)
+        public, private = self.setting.public(kind), self.setting.private(kind, row)
         if row == "S-DP as accounted":
             from taciturn.privacy.guarantees.published_crt import published_noise
 

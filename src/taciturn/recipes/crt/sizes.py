@@ -23,7 +23,8 @@ class Setting:
     """Sizes of one data set and of two kinds of model.
 
     digits: of a canary. group: texts a group. epochs, lr: of the noiseless steps, and of the noised ones ``steps`` and
-    ``private_lr``; pairs are of the LSTM from scratch and of the GPT. CRT as published alternates as often as it has epochs.
+    ``private_lr``, for the rows of RAW ``raw_lr`` where there is one; pairs are of the LSTM from scratch
+    and of the GPT. CRT as published alternates as often as it has epochs.
     points: utilities on the way. rows, kinds, sets: which rows, of which kinds of model, on which data sets.
     """
 
@@ -40,6 +41,7 @@ class Setting:
     batch: int
     private_lr: tuple[float, float]
     lstm: int
+    raw_lr: tuple[float, float] | None = None
     points: int = 6
     rows: tuple[str, ...] = ("redacted", "S-DP", "DPSGD", "CRT", "CRT with skeletons")
     kinds: tuple[str, ...] = KINDS
@@ -56,9 +58,10 @@ class Setting:
         optimiser = {"lr": self.lr[at], "schedule": "cosine", "warmup": 0.05, "max_grad_norm": 1.0}
         return {"epochs": self.epochs[at], "batch_size": self.batch_size, "optimiser": optimiser}
 
-    def private(self, kind: str) -> Row:
+    def private(self, kind: str, row: str) -> Row:
         """Options of noised steps; the noise is calibrated to ε."""
-        return {"steps": self.steps, "batch": self.batch, "optimiser": {"lr": self.private_lr[KINDS.index(kind)]}}
+        lr = (self.raw_lr if row in RAW else None) or self.private_lr
+        return {"steps": self.steps, "batch": self.batch, "optimiser": {"lr": lr[KINDS.index(kind)]}}
 
 
 SMOKE = Setting(
@@ -71,7 +74,7 @@ QUICK = Setting(
 )  # fmt: skip
 MEDIUM = Setting(
     dialogues=10_000, test=1_000, digits=6, gammas=(0.0, 0.1, 0.5), seeds=3, group=20, epochs=(2, 1), batch_size=64,
-    lr=(5e-3, 1e-3), steps=500, batch=256, private_lr=(5e-3, 5e-4), lstm=100,
+    lr=(5e-3, 1e-3), steps=500, batch=256, private_lr=(5e-3, 5e-4), raw_lr=(1.5e-2, 5e-4), lstm=100,
     rows=("redacted", "S-DP as accounted", "DPSGD", "CRT", *OURS), kinds=("LSTM",), sets=("customersim",),
 )  # fmt: skip
 FULL = Setting(
@@ -94,6 +97,8 @@ ROWS: dict[str, tuple[str, ...]] = {
 """The paper's rows by the kinds of model it has them for, and ours. "redacted" is its Non-private with mask. "S-DP as
 accounted" has the σ for which the paper's accounting, that of DP-SGD with sampling and by add and remove, gives ε."""
 SELECTIVE = ("S-DP", "S-DP as accounted")
+RAW = (*SELECTIVE, "DPSGD", "CRT")
+"""Rows whose noised steps teach most of what is learned, not the last of it: they bear, and want, a higher rate."""
 NAMES = {"redacted": "Non-private"}
 
 
