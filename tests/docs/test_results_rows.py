@@ -10,7 +10,9 @@ from pathlib import Path
 from statistics import mean
 from typing import Any
 
+import numpy as np
 import pytest
+import torch
 
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "experiments" / "rows"
@@ -69,6 +71,35 @@ def test_noised_steps(experiment: Callable[[str], Any]) -> None:
     best = min(gains, key=gains.__getitem__)
     assert best.startswith("20 of 256, public second moments")
     assert gains[best] > -0.03
+
+
+def test_correlated_noise(experiment: Callable[[str], Any]) -> None:
+    """The table is that of the rows, a row is what the script computes, and what is said of them holds."""
+    page = (ROOT / "docs" / "results.md").read_text()
+    script = experiment("banded_noise")
+    rows = [json.loads(line) for line in (ROWS / "banded_noise.jsonl").read_text().splitlines()]
+    assert script.show(rows) in page
+    assert next(script.rows()) == pytest.approx(rows[0])
+    best = {(r["records"], r["steps"], r["batch"]): 1.0 for r in rows}
+    passes = {(r["records"], r["steps"], r["batch"]): r["passes"] for r in rows}
+    for r in rows:
+        at = r["records"], r["steps"], r["batch"]
+        best[at] = min(best[at], r["beside"])
+    eighth, whole = sorted({records for records, *_ in best})
+    assert all(best[at] == 1.0 for at in best if at[0] == eighth and passes[at] > 1)
+    assert all(0.66 <= best[at] <= 0.81 for at in best if at[0] == whole and passes[at] < 3.5)
+
+
+@pytest.mark.parametrize("bands", [1, 2, 3, 7])
+def test_correlated_noise_has_the_covariance_of_its_matrix(experiment: Callable[[str], Any], bands: int) -> None:
+    """C is lower triangular, banded, with columns of length 1, and what is drawn is C⁻¹z of the same normals."""
+    c = experiment("banded_noise").banded(bands, 7)
+    assert np.allclose(c, np.tril(c) * (np.subtract.outer(np.arange(7), np.arange(7)) < bands))
+    assert np.allclose(np.linalg.norm(c, axis=0), 1.0)
+    drawn = experiment("noised_steps").Correlated(bands, 7, 5, torch.Generator().manual_seed(0))
+    again = torch.Generator().manual_seed(0)
+    z = torch.stack([torch.randn(5, generator=again) for _ in range(7)]).numpy()
+    assert np.allclose(c @ torch.stack([drawn.draw(step) for step in range(7)]).numpy(), z, atol=1e-5)
 
 
 def test_the_headline_is_its_rows(headline: Any) -> None:
