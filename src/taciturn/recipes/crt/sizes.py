@@ -97,7 +97,7 @@ ROWS: dict[str, tuple[str, ...]] = {
 """The paper's rows by the kinds of model it has them for, and ours. "redacted" is its Non-private with mask. "S-DP as
 accounted" has the σ for which the paper's accounting, that of DP-SGD with sampling and by add and remove, gives ε."""
 SELECTIVE = ("S-DP", "S-DP as accounted")
-RAW = (*SELECTIVE, "DPSGD", "CRT")
+RAW = (*SELECTIVE, "DPSGD", "CRT", "CRT with skeletons")
 """Rows whose noised steps teach most of what is learned, not the last of it: they bear, and want, a higher rate."""
 NAMES = {"redacted": "Non-private"}
 
