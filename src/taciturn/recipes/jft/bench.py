@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taciturn.recipes import texts, tiny_models
 from taciturn.recipes.cells import Row, Work
-from taciturn.recipes.jft import data
+from taciturn.recipes.jft import data, medium
 from taciturn.recipes.jft.data import QUICK, Sizes
 from taciturn.recipes.jft.paper import CLIP, EPSILON, LEVELS, TASKS, Task
+from taciturn.recipes.jft.phases import phases, portable, published
 from taciturn.recipes.recipe import Cell, Inputs
 from taciturn.recipes.trained import constant, trained, untrained
 from taciturn.recipes.verdicts import Floor, Runs
@@ -44,11 +46,15 @@ class Bench:
         t, n = self.task, len(self.documents)
         if self.inputs.size == "full":
             return {"rate": t.rate, "steps": t.steps}
+        if self.inputs.size == "medium":
+            return {"rate": min(1.0, medium.BATCH / n), "steps": medium.STEPS}
         return {"rate": min(1.0, self.inputs.pick(8, 32, 32) / n), "steps": self.inputs.pick(2, 16, 16)}
 
     def model(self) -> dict[str, Any]:
         made = (
-            tiny_models.encoder(self.inputs, self.work)
+            medium.encoder(self.inputs)
+            if self.inputs.size == "medium"
+            else tiny_models.encoder(self.inputs, self.work)
             if self.task.classifies
             else tiny_models.public_model(self.inputs, self.work)
         )
@@ -58,7 +64,18 @@ class Bench:
         return {**made, **kind, "max_length": self.sizes.max_length}
 
     def screened(self, policy: str) -> ScreenedCorpus:
-        return data.screened(self.documents, policy)
+        out = self.folder(policy)
+        if out is None:
+            return data.screened(self.documents, policy)
+        return medium.kept(out, lambda: texts.screen(self.documents, policy, out=out))
+
+    def folder(self, name: str) -> Path | None:
+        """Where the corpus screened by what is called so is kept, or None where it is screened again each time."""
+        if self.inputs.size != "medium":
+            return None
+        given = sha256(str(self.inputs.data and self.inputs.data.resolve()).encode()).hexdigest()[:8]
+        what = f"{self.task.name}-{len(self.documents)}-{name}-{given}".replace(":", "-").replace(" ", "-")
+        return self.work.path("screened", what)
 
     def public(self, epochs: int = 0) -> dict[str, Any]:
         optimiser = {"lr": self.sizes.public_lr, "schedule": "linear", "warmup": 0.1, "max_grad_norm": 1.0}
@@ -105,7 +122,7 @@ class Bench:
         """Train it once and keep the numbers; with what the paper's accounting says of the same noise. policy: a level of
         spaCy's detectors, or a name for what ``screened`` makes."""
         key = {"task": self.task.name, "row": row, "mechanism": mechanism, "policy": policy, "epsilon": epsilon,
-               "options": _portable(options), **self._key(), **more}  # fmt: skip
+               "options": portable(options), **self._key(), **more}  # fmt: skip
 
         def measure() -> Row:
             corpus = self.screened(f"spacy:{policy}") if screened is None else screened()
@@ -118,9 +135,11 @@ class Bench:
                 self.test, options=options, epsilon=epsilon, delta=self.task.delta, seed=self.seed,
                 labelled=labelled, canaries=canaries,
             )  # fmt: skip
-            steps = {name: opts["steps"] for name, opts in _phases(mechanism, options)}
+            steps = {name: opts["steps"] for name, opts in phases(mechanism, options)}
             said = {
-                p: published(found["rate"][p], found["sigma"][p], steps[p], self.task.delta) for p in found["sigma"]
+                p: published(found["rate"][p], found["sigma"][p], n, self.task.delta)
+                for p, n in steps.items()
+                if p in found["sigma"]
             }
             share = texts.redacted_share(corpus) if mechanism in ("jft", "redacted", "crt") else None
             return {**found, "as published": said, "share": share, "labelled": labelled}
@@ -128,9 +147,12 @@ class Bench:
         return self.work.cell(key, measure)
 
     def _key(self) -> dict[str, Any]:
-        return {"size": self.inputs.size, "seed": self.seed, "text": self.inputs.seed, "data": str(self.inputs.data or ""),
-                "model": self.inputs.model or "", "documents": len(self.documents), "test": len(self.test),
-                "sizes": repr(self.sizes)}  # fmt: skip
+        given = self.inputs.data
+        start = {"start": medium.START} if self.inputs.size == "medium" else {}
+        return {"size": self.inputs.size, "seed": self.seed, "text": self.inputs.seed,
+                "data": given.resolve().name if given else "", "model": _name(self.inputs.model),
+                "documents": len(self.documents), "test": len(self.test), "sizes": repr(self.sizes),
+                **start}  # fmt: skip
 
     def no_dp(self) -> Row:
         return self.cell("no-DP", "sgd", LEVELS[1], self.public())
@@ -140,7 +162,10 @@ class Bench:
 
     def fine_tuned_twice(self, level: str, row: str = "jft", epochs: int = 0, **more: Any) -> Row:
         """The redacted model and the jft model are where its two phases end. more: options of the mechanism."""
-        far = self.task.classifies or level.endswith("contextual") or bool(more)
+        if self.inputs.size == "medium":
+            far = "screened" in more
+        else:
+            far = self.task.classifies or level.endswith("contextual") or bool(more)
         private = self.noised(self.sizes.private_lr if far else self.sizes.second_lr)
         return self.cell(row, "jft", level, {"redacted": self.public(epochs), "private": private, **more}, EPSILON)
 
@@ -153,34 +178,26 @@ class Bench:
 
     def setting(self) -> str:
         """What was run, in words."""
-        p, s, model = self.private, self.sizes, (self.inputs.model or "").rstrip("/").rsplit("/")[-1]
+        p, s = self.private, self.sizes
+        start = medium.START if self.inputs.size == "medium" else _name(self.inputs.model) or _START[self.inputs.size]
         return (
             f"{self.task.name}: {len(self.documents):,} records to train on, {len(self.test):,} to test; "
             f"{self.note.rstrip('.')}; {s.epochs} plain epochs at batch {s.batch_size}; {p['steps']} private steps at "
-            f"rate {p['rate']:.3f}, δ = {self.task.delta:.2g}; {model or _START[self.inputs.quick]}; "
+            f"rate {p['rate']:.3f}, δ = {self.task.delta:.2g}; {start}; "
             f"{len(self.inputs.seeds)} run{'s' * (len(self.inputs.seeds) > 1)} a row; the constant predictor is at "
             f"{self.shown(self.constant()):.3g}."
         ).replace("  ", " ")
 
 
-_START = {
-    True: "a GPT-2 shape of 64 units trained for 60 steps on other made-up text, or a BERT shape trained to tell its topics",
-    False: "gpt2 or roberta-base",
-}
+_TINY = (
+    "a GPT-2 shape of 64 units trained for 60 steps on other made-up text, or a BERT shape trained to tell its topics"
+)
+_START = {"smoke": _TINY, "quick": _TINY, "full": "gpt2 or roberta-base"}
 
 
-def _portable(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options without the folder that a file of ids lies in."""
-    screened = options.get("screened")
-    return {**options, "screened": {"ids": Path(screened["ids"]).name}} if screened else dict(options)
-
-
-def _phases(mechanism: str, options: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Noised phases and their options."""
-    if mechanism == "dpsgd":
-        return [("private", options)]
-    light = [("redacted", options["light"])] if options.get("light") else []
-    return [*light, *([("private", options["private"])] if "private" in options else [])]
+def _name(model: str | None) -> str:
+    """Of a folder or of the hub, without the place where it lies: rows are shown to others."""
+    return (model or "").rstrip("/").rsplit("/")[-1]
 
 
 def bench(name: str, inputs: Inputs, work: Work) -> Bench:
@@ -188,7 +205,7 @@ def bench(name: str, inputs: Inputs, work: Work) -> Bench:
     task, made_up = TASKS[name], inputs.quick and inputs.data is None
     if made_up:
         task = QUICK["press" if task.classifies else "customersim"]
-    sizes = data.sizes(inputs, task)
+    sizes = medium.SIZES if inputs.size == "medium" else data.sizes(inputs, task)
     train, test, note = (data.made_up if made_up else data.loaded)(task, inputs, sizes)
     return Bench(task, inputs, work, sizes, train, texts.records(test), note, inputs.seed)
 
@@ -208,14 +225,6 @@ def chosen(names: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
         wanted = "an encoder such as roberta-base" if TASKS[names[0]].classifies else "one that writes, such as gpt2"
         raise UsageError(f"--model: the tasks asked for ({', '.join(names)}) need {wanted}")
     return found
-
-
-def published(rate: float, sigma: float, steps: int, delta: float) -> float:
-    """ε that the paper's accounting gives: exact, by add and remove."""
-    from taciturn.privacy.accounting.accountant import compose
-    from taciturn.privacy.accounting.events import PoissonGaussian
-
-    return compose({PoissonGaussian(rate, sigma): steps}, "add-remove").epsilon(delta)
 
 
 def epsilons(row: Row) -> tuple[float | None, float | None]:
