@@ -95,8 +95,11 @@ class Bench:
     def constant(self) -> float:
         """Score of the best prediction that looks at no text; the same in each run."""
         key = {"task": self.task.name, "row": "constant predictor", **self._key(), "seed": self.inputs.seed}
-        train = texts.records(self.documents)
-        return float(self.work.cell(key, lambda: {"score": constant(self.model(), train, self.test)})["score"])
+
+        def measure() -> Row:
+            return {"score": constant(self.model(), texts.records(self.documents), self.test)}
+
+        return float(self.work.cell(key, measure)["score"])
 
     def floor(self, utility: Sequence[float]) -> Floor:
         """What models of these scores, as shown, of one a run, must beat."""
