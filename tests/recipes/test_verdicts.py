@@ -212,7 +212,8 @@ RECIPES: dict[str, Builder] = {
     "jft-table2, accuracy": from_rows(JFT2, lambda rows: table2.orders("set", LEVELS, rows)[:-1], higher=True),
     "jft-table2, ours": from_rows(
         tuple(f"{row}, {level}" for row in ("jft", table2.OURS) for level in LEVELS),
-        lambda rows: table2.ours("set", LEVELS, rows), higher=True,
+        lambda rows: table2.ours("set", LEVELS, rows),
+        higher=True,
     ),
     "jft-table3": from_rows(("DP-SGD", table3.LIGHT, table3.CONSERVATIVE), lambda rows: table3.orders("set", rows)),
     "jft-table4": from_rows(("DP-SGD", "jft, 5 % screened", "jft, all"), lambda rows: table4.orders("set", rows)),

@@ -58,7 +58,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     tokenizer = bpe_tokenizer([each["sentence"] for each in sentences(200, 3)], 400)
     BertModel(
         BertConfig(
-            vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=32,
+            vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=5, num_attention_heads=2, intermediate_size=32,
             max_position_embeddings=64,
         )
     ).save_pretrained(folder)  # fmt: skip
@@ -71,6 +71,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Medium's rows with the sizes of a smoke test."""
     monkeypatch.setattr(medium, "SIZES", replace(medium.SIZES, batch_size=16))
     monkeypatch.setattr(medium, "STEPS", 2)
+    monkeypatch.setattr(medium, "RATES", (1e-3, 3e-3))
     monkeypatch.setattr(medium, "BATCH", 16)
 
 
@@ -85,7 +86,7 @@ def test_a_folder_becomes_the_page_of_four_levels(data: Path, model: str, out: P
     rows = {row[0]: row for row in table.rows}
     assert {f"{row}, {level}" for row in ("redacted", "jft") for level in LEVELS} <= set(rows)
     assert "jft with values (ours), low-contextual" in rows
-    assert "90 records to train on, 12 to test" in built.results.setting
+    assert "60 records to train on, 12 to test" in built.results.setting
     assert not any(each.startswith((AS, NOT_AS)) for each in built.results.says)  # one run a row
     for name, row in rows.items():  # at the same ε in all
         if name.startswith(("jft", "DP-SGD")):
@@ -93,7 +94,8 @@ def test_a_folder_becomes_the_page_of_four_levels(data: Path, model: str, out: P
     kept = (out / ROWS / "jft-table2-medium.jsonl").read_text()
     assert str(data) not in kept
     assert model not in kept
-    assert "of which pooler and head are trained" in built.results.setting
+    assert "the first 4 layers of" in built.results.setting
+    assert "on 30 records held out" in built.results.setting
     assert '"data": "given"' in kept
 
 
@@ -122,16 +124,26 @@ def test_after_few_screened_records_the_second_phase_has_the_learning_rate_of_dp
     data: Path, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     keys: list[Any] = []
-    monkeypatch.setattr(Work, "cell", lambda _, key, __: keys.append(key))
+    tried = {1e-3: 0.6, 3e-3: 0.7}
+
+    def cell(_: Work, key: Any, __: Any) -> Any:
+        keys.append(key)
+        return {"score": tried.get(key["options"].get("optimiser", {}).get("lr"), 0.0)}
+
+    monkeypatch.setattr(Work, "cell", cell)
     bench = jft_bench.bench("sst2", Inputs("medium", data, model), Work(tmp_path))
+    trained_on, held = {each.text for each in bench.documents}, {record.body for record in bench.held}
+    assert (len(trained_on), len(held), len(trained_on & held)) == (60, 30, 0)
     for level in LEVELS:
         bench.fine_tuned_twice(level)
     bench.fine_tuned_twice(LEVELS[1], screened={"ids": "ids.txt"})
     bench.dpsgd()
-    options = [key["options"].get("private", key["options"]) for key in keys]
-    sizes = medium.SIZES
-    assert [each["optimiser"]["lr"] for each in options] == [sizes.second_lr] * 4 + [sizes.private_lr] * 2
-    assert {(each["rate"], each["steps"]) for each in options} == {(16 / 90, 2)}
+    trials, rows = ([key for key in keys if (key["row"] == "tried") == wanted] for wanted in (True, False))
+    assert {key["test"] for key in trials} == {30}
+    assert {key["test"] for key in rows} == {12}
+    options = [key["options"].get("private", key["options"]) for key in rows]
+    assert [each["optimiser"]["lr"] for each in options] == [1e-3] * 4 + [3e-3] * 2
+    assert {(each["rate"], each["steps"]) for each in options} == {(16 / 60, 2)}
 
 
 def test_its_size_is_said_by_show() -> None:

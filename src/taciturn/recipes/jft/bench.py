@@ -13,7 +13,7 @@ from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.jft import data, medium
 from taciturn.recipes.jft.data import QUICK, Sizes
 from taciturn.recipes.jft.paper import CLIP, EPSILON, LEVELS, TASKS, Task
-from taciturn.recipes.jft.phases import phases, portable, published
+from taciturn.recipes.jft.phases import named, phases, portable, published
 from taciturn.recipes.recipe import Cell, Inputs
 from taciturn.recipes.trained import constant, trained, untrained
 from taciturn.recipes.verdicts import Floor, Runs
@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """One task at the size asked for: its texts, its model, and a cell of it. seed: of weights and order, one a run."""
+    """One task at the size asked for: its texts, its model, and a cell of it. seed: of weights and order, one a run. held:
+    records to choose a learning rate by, where the size does."""
 
     task: Task
     inputs: Inputs
@@ -35,6 +36,7 @@ class Bench:
     test: tuple[Record, ...] = field(repr=False)
     note: str = ""
     seed: int = 0
+    held: tuple[Record, ...] = field(default=(), repr=False)
 
     def each_run(self) -> list[Bench]:
         """The same bench for each run of a row."""
@@ -76,6 +78,24 @@ class Bench:
         given = sha256(str(self.inputs.data and self.inputs.data.resolve()).encode()).hexdigest()[:8]
         what = f"{self.task.name}-{len(self.documents)}-{name}-{given}".replace(":", "-").replace(" ", "-")
         return self.work.path("screened", what)
+
+    @property
+    def private_lr(self) -> float:
+        """Of DP-SGD: the size's, or that of medium.RATES with which one run is best on the records held out."""
+        if not self.held:
+            return self.sizes.private_lr
+        trial = replace(self, test=self.held, held=(), seed=self.inputs.seed)
+
+        def score(lr: float) -> float:
+            options = self.noised(lr, steps=max(1, medium.STEPS // 2))
+            return float(trial.cell("tried", "dpsgd", LEVELS[1], options, EPSILON)["score"])
+
+        return max(medium.RATES, key=score)
+
+    @property
+    def second_lr(self) -> float:
+        """Of jft's second phase after an entity level; in the medium size after any."""
+        return self.private_lr / 3 if self.held else self.sizes.second_lr
 
     def public(self, epochs: int = 0) -> dict[str, Any]:
         optimiser = {"lr": self.sizes.public_lr, "schedule": "linear", "warmup": 0.1, "max_grad_norm": 1.0}
@@ -153,7 +173,7 @@ class Bench:
         given = self.inputs.data
         start = {"start": medium.START} if self.inputs.size == "medium" else {}
         return {"size": self.inputs.size, "seed": self.seed, "text": self.inputs.seed,
-                "data": given.resolve().name if given else "", "model": _name(self.inputs.model),
+                "data": given.resolve().name if given else "", "model": named(self.inputs.model),
                 "documents": len(self.documents), "test": len(self.test), "sizes": repr(self.sizes),
                 **start}  # fmt: skip
 
@@ -161,7 +181,7 @@ class Bench:
         return self.cell("no-DP", "sgd", LEVELS[1], self.public())
 
     def dpsgd(self) -> Row:
-        return self.cell("DP-SGD", "dpsgd", LEVELS[1], self.noised(self.sizes.private_lr), EPSILON)
+        return self.cell("DP-SGD", "dpsgd", LEVELS[1], self.noised(self.private_lr), EPSILON)
 
     def fine_tuned_twice(self, level: str, row: str = "jft", epochs: int = 0, **more: Any) -> Row:
         """The redacted model and the jft model are where its two phases end. more: options of the mechanism."""
@@ -169,7 +189,7 @@ class Bench:
             far = "screened" in more
         else:
             far = self.task.classifies or level.endswith("contextual") or bool(more)
-        private = self.noised(self.sizes.private_lr if far else self.sizes.second_lr)
+        private = self.noised(self.private_lr if far else self.second_lr)
         return self.cell(row, "jft", level, {"redacted": self.public(epochs), "private": private, **more}, EPSILON)
 
     @property
@@ -182,7 +202,11 @@ class Bench:
     def setting(self) -> str:
         """What was run, in words."""
         p, s = self.private, self.sizes
-        start = medium.START if self.inputs.size == "medium" else _name(self.inputs.model) or _START[self.inputs.size]
+        start = (
+            medium.said(self.private_lr, len(self.held))
+            if self.held
+            else named(self.inputs.model) or _START[self.inputs.size]
+        )
         return (
             f"{self.task.name}: {len(self.documents):,} records to train on, {len(self.test):,} to test; "
             f"{self.note.rstrip('.')}; {s.epochs} plain epochs at batch {s.batch_size}; {p['steps']} private steps at "
@@ -198,11 +222,6 @@ _TINY = (
 _START = {"smoke": _TINY, "quick": _TINY, "full": "gpt2 or roberta-base"}
 
 
-def _name(model: str | None) -> str:
-    """Of a folder or of the hub, without the place where it lies: rows are shown to others."""
-    return (model or "").rstrip("/").rsplit("/")[-1]
-
-
 def bench(name: str, inputs: Inputs, work: Work) -> Bench:
     """The task ``name`` of the paper in full; in quick runs made-up text of its kind, or the user's copy of it, thinned."""
     task, made_up = TASKS[name], inputs.quick and inputs.data is None
@@ -210,7 +229,8 @@ def bench(name: str, inputs: Inputs, work: Work) -> Bench:
         task = QUICK["press" if task.classifies else "customersim"]
     sizes = medium.SIZES if inputs.size == "medium" else data.sizes(inputs, task)
     train, test, note = (data.made_up if made_up else data.loaded)(task, inputs, sizes)
-    return Bench(task, inputs, work, sizes, train, texts.records(test), note, inputs.seed)
+    train, held = medium.held_out(train) if inputs.size == "medium" else (train, ())
+    return Bench(task, inputs, work, sizes, train, texts.records(test), note, inputs.seed, texts.records(held))
 
 
 def chosen(names: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
@@ -228,18 +248,3 @@ def chosen(names: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
         wanted = "an encoder such as roberta-base" if TASKS[names[0]].classifies else "one that writes, such as gpt2"
         raise UsageError(f"--model: the tasks asked for ({', '.join(names)}) need {wanted}")
     return found
-
-
-def epsilons(row: Row) -> tuple[float | None, float | None]:
-    """(ε of a secret the policy detects, of one it misses) of a cell, as its certificate has them."""
-    detected = missed = None
-    for each in row["claims"]:
-        if each["notion"] == "sdp":
-            if "detects" in each["unit"]:
-                detected = each["epsilon"]
-            else:
-                missed = each["epsilon"]
-        elif each["notion"] == "confidentiality" and detected is None:
-            detected = each["epsilon"]
-            missed = each["epsilon"]
-    return detected, missed

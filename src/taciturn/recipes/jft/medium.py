@@ -11,24 +11,46 @@ from taciturn.recipes.recipe import Inputs
 
 if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
+    from taciturn.text.document import Document
 
 NEEDS = "glue (SST-2)"
 TASKS: tuple[str, ...] = ("sst2",)
-SIZES = Sizes(10**9, 10**9, 1, 64, 1e-2, 3e-2, 3e-3, 48)
-"""Learning rates are those of docs/results.md, section 2, for the same encoder on a thirtieth of the sentences."""
+SIZES = Sizes(10**9, 10**9, 1, 64, 1e-3, 0, 0, 48)
 STEPS, BATCH = 60, 1000
 """Noised steps, and records expected in one: most of an epoch of SST-2. The paper has three epochs."""
+HELD = 2000
+"""Records of the training text that are kept out of it, to choose a learning rate by."""
+RATES = (1e-3, 3e-3, 1e-2)
+"""Learning rates of DP-SGD that are tried, with half the steps; jft's second phase has a third of the best."""
 FILLED = ("low-contextual",)
 """Levels at which a row of ours stands beside jft: there much is masked."""
 ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
-FROZEN = ("*.embeddings.*", "*.encoder.*")
-START = "all-MiniLM-L6-v2 or the --model given, of which pooler and head are trained"
+LAYERS = 4
+FROZEN = ("*.embeddings.*", *(f"*.layer.{at}.*" for at in range(LAYERS - 1)))
+START = (
+    f"the first {LAYERS} layers of all-MiniLM-L6-v2 or of the --model given, of which the last, the pooler and the head are "
+    "trained"
+)
 
 
 def encoder(inputs: Inputs) -> dict[str, Any]:
-    """The table of settings of the model: the user's or ENCODER, layers as they are. So a noised step of a thousand
-    sentences costs little more than reading them, and noise falls on a hundredth of the weights."""
-    return {"name": inputs.model or ENCODER, "frozen": FROZEN}
+    """The table of settings of the model: the user's or ENCODER, cut after LAYERS layers."""
+    return {"name": inputs.model or ENCODER, "options": {"num_hidden_layers": LAYERS}, "frozen": FROZEN}
+
+
+def held_out(documents: tuple[Document, ...]) -> tuple[tuple[Document, ...], tuple[Document, ...]]:
+    """(what is trained on, the HELD evenly spread ones that are not; of few a third)."""
+    stride = max(3, len(documents) // HELD)
+    held = documents[::stride][:HELD]
+    apart = {each.id for each in held}
+    return tuple(each for each in documents if each.id not in apart), held
+
+
+def said(lr: float, held: int) -> str:
+    """The model and what was chosen, in words."""
+    rates = ", ".join(f"{each:g}" for each in RATES)
+    chosen = f"learning rate of DP-SGD {lr:g}, the best of {rates} on {held:,} records held out"
+    return f"{START}; {chosen}, that of jft's second phase a third"
 
 
 def kept(folder: Path | None, screen: Callable[[], ScreenedCorpus]) -> ScreenedCorpus:

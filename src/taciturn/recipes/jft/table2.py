@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from taciturn.recipes.cells import Work
 from taciturn.recipes.jft import bench as jft_bench
 from taciturn.recipes.jft import medium
-from taciturn.recipes.jft.bench import Bench, chosen, epsilons
+from taciturn.recipes.jft.bench import Bench, chosen
 from taciturn.recipes.jft.paper import LEVELS, NEEDS, PAPER, READING
+from taciturn.recipes.jft.phases import epsilons
 from taciturn.recipes.recipe import Cell, Inputs, Plot, Recipe, Results, Series, Table
 from taciturn.recipes.verdicts import Order, Runs, apart, merged, sentences
 
@@ -32,10 +33,10 @@ RECIPE = Recipe(
         READING + ".",
         "Records are trained on one by one, not packed into blocks; no special tokens but `<MASK>`, so there is one "
         "DP-SGD row.",
-        "Learning rates are not tuned for each cell; the paper picks the best of its Table 5. In the medium size there "
-        "is one for plain steps, one for DP-SGD and one for jft's second phase (docs/papers.md, Sizes).",
+        "Learning rates are not tuned for each cell; the paper picks the best of its Table 5. In the medium size that of "
+        "DP-SGD is chosen on sentences held out of the training text, which costs privacy that nobody counts, as there.",
         "The medium size trains the end of a small encoder, where the paper trains RoBERTa whole: there is less to learn, "
-        "and less that noise can undo. Two layers from scratch learned nothing in 68 noised steps (docs/papers.md, Sizes).",
+        "and less that noise can undo (docs/papers.md, Sizes).",
         "The body of the table is lost in our copy of the paper; its numbers here are those that the text repeats.",
     ),
     published=(

@@ -9,8 +9,9 @@ from typing import Any
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.jft import bench as jft_bench
 from taciturn.recipes.jft import medium
-from taciturn.recipes.jft.bench import Bench, chosen, epsilons
+from taciturn.recipes.jft.bench import Bench, chosen
 from taciturn.recipes.jft.paper import LEVELS, NEEDS, PAPER, READING
+from taciturn.recipes.jft.phases import epsilons
 from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
 from taciturn.recipes.verdicts import Order, Runs, merged, sentences
 
@@ -79,7 +80,7 @@ def run(inputs: Inputs, work: Work) -> Results:
 def _rows(bench: Bench, level: str) -> dict[str, tuple[Cell, ...]]:
     ours = bench.fine_tuned_twice(level, f"jft {level}")
     rows = {f"jft, {level}": _row(bench, ours)}
-    lr = bench.sizes.second_lr if bench.inputs.size == "medium" else bench.sizes.private_lr
+    lr = bench.second_lr if bench.held else bench.private_lr
     for name, options in (
         ("CRT as published", {"skeletons": False, "schedule": "alternate"}),
         ("CRT with skeletons", {"skeletons": True, "schedule": "public-first"}),
