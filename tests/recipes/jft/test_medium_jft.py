@@ -58,7 +58,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
     tokenizer = bpe_tokenizer([each["sentence"] for each in sentences(200, 3)], 400)
     BertModel(
         BertConfig(
-            vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=5, num_attention_heads=2, intermediate_size=32,
+            vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=7, num_attention_heads=2, intermediate_size=32,
             max_position_embeddings=64,
         )
     ).save_pretrained(folder)  # fmt: skip
@@ -83,7 +83,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_folder_becomes_the_page_of_four_levels(data: Path, model: str, out: Path) -> None:
     built = build("jft-table2", Inputs("medium", data, model, runs=1), out)
     (table,) = built.results.tables
-    rows = {row[0]: row for row in table.rows}
+    rows = {str(row[0]): row for row in table.rows}
     assert {f"{row}, {level}" for row in ("redacted", "jft") for level in LEVELS} <= set(rows)
     assert "jft with values (ours), low-contextual" in rows
     assert "60 records to train on, 12 to test" in built.results.setting
@@ -94,7 +94,7 @@ def test_a_folder_becomes_the_page_of_four_levels(data: Path, model: str, out: P
     kept = (out / ROWS / "jft-table2-medium.jsonl").read_text()
     assert str(data) not in kept
     assert model not in kept
-    assert "the first 4 layers of" in built.results.setting
+    assert "the first 6 layers of" in built.results.setting
     assert "on 30 records held out" in built.results.setting
     assert '"data": "given"' in kept
 

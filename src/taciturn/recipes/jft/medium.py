@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 NEEDS = "glue (SST-2)"
 TASKS: tuple[str, ...] = ("sst2",)
+SHARES: tuple[float, ...] = (0.00155, 0.05)
+"""Of the records, screened by hand: the first are 101, and the paper has 100 to 300."""
 SIZES = Sizes(10**9, 10**9, 1, 64, 1e-3, 0, 0, 48)
 STEPS, BATCH = 60, 1000
 """Noised steps, and records expected in one: most of an epoch of SST-2. The paper has three epochs."""
@@ -25,7 +27,7 @@ RATES = (1e-3, 3e-3, 1e-2)
 FILLED = ("low-contextual",)
 """Levels at which a row of ours stands beside jft: there much is masked."""
 ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
-LAYERS = 4
+LAYERS = 6
 FROZEN = ("*.embeddings.*", *(f"*.layer.{at}.*" for at in range(LAYERS - 1)))
 START = (
     f"the first {LAYERS} layers of all-MiniLM-L6-v2 or of the --model given, of which the last, the pooler and the head are "

@@ -29,8 +29,8 @@ RECIPE = Recipe(
     f"detector and corrected by hand; second phase on all. {PAPER}.",
     our_setting="jft with `screened`: the first phase reads a random 0.1 % of the records in full, and 5 % as well "
         "in quick runs, "
-    "where 0.1 % is one record. Medium: SST-2 and the end of a small encoder, .15 % (100 records, the least that the paper "
-    "screens) and 5 %.",
+    "where 0.1 % is one record. Medium: SST-2 and the end of a small encoder, .155 % (101 records, the paper has 100 to "
+    "300) and 5 %.",
     differs=(
         READING + ".",
         "Nobody corrects the records here: what the detector left in them stays, as if a person had missed it, and "
@@ -53,7 +53,7 @@ RECIPE = Recipe(
 
 def run(inputs: Inputs, work: Work) -> Results:
     """DP-SGD, and jft after each share."""
-    names, shares = medium.TASKS, (0.0015, 0.05)
+    names, shares = medium.TASKS, medium.SHARES
     if inputs.size != "medium":
         names = chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
         shares = inputs.pick((0.05,), (0.001, 0.05), (0.001,))

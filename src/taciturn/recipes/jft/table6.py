@@ -51,7 +51,8 @@ RECIPE = Recipe(
 
 def run(inputs: Inputs, work: Work) -> Results:
     """jft and two CRT rows at each level."""
-    names, levels = medium.TASKS, LEVELS[1:3]
+    names = medium.TASKS
+    levels: tuple[str, ...] = LEVELS[1:3]
     if inputs.size != "medium":
         names = chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
         levels = inputs.pick(LEVELS[:1], LEVELS[:3:2], LEVELS)
