@@ -17,7 +17,8 @@ NEEDS = "glue (SST-2)"
 TASKS: tuple[str, ...] = ("sst2",)
 SHARES: tuple[float, ...] = (0.00155, 0.05)
 """Of the records, screened by hand: the first are 101, and the paper has 100 to 300."""
-SIZES = Sizes(10**9, 10**9, 1, 64, 1e-3, 0, 0, 48)
+SIZES = Sizes(10**9, 10**9, 1, 64, 5e-4, 0, 0, 48)
+"""Plain steps have the usual rate of a layer that is fine-tuned; those of noised steps are chosen (RATES)."""
 STEPS, BATCH = 60, 1000
 """Noised steps, and records expected in one: most of an epoch of SST-2. The paper has three epochs."""
 HELD = 2000
@@ -52,7 +53,7 @@ def said(lr: float, held: int) -> str:
     """The model and what was chosen, in words."""
     rates = ", ".join(f"{each:g}" for each in RATES)
     chosen = f"learning rate of DP-SGD {lr:g}, the best of {rates} on {held:,} records held out"
-    return f"{START}; {chosen}, that of jft's second phase a third"
+    return f"{START}; {chosen}, of jft's second phase a third of that, of plain steps {SIZES.public_lr:g}"
 
 
 def kept(folder: Path | None, screen: Callable[[], ScreenedCorpus]) -> ScreenedCorpus:

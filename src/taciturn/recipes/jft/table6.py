@@ -27,7 +27,7 @@ RECIPE = Recipe(
     our_setting="σ of jft's second phase, calibrated to ε = 3, is given to CRT as well: as published (no skeletons, "
         "alternating), and "
     "with skeletons, public first. Each at its own sampling rate, as CRT's private part is smaller. "
-    "Medium: SST-2 and the end of a small encoder, two levels.",
+    "Medium: SST-2 and the end of a small encoder, two levels; in one epoch CRT alternates once.",
     differs=(
         READING + ".",
         "The two promise different things, as the paper says; here both are stated by substitution, which makes the "
