@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 if TYPE_CHECKING:
@@ -37,14 +38,17 @@ def _folded(each: _HasText) -> str:
     return " ".join(each.text.split()).casefold()
 
 
-def screen(documents: Sequence[Document], policy: Policy, conservative: str = "all-private") -> ScreenedCorpus:
-    """One record a document, none removed; no skeletons, as nobody reads them."""
+def screen(
+    documents: Sequence[Document], policy: Policy | str, conservative: str = "all-private", out: Path | None = None
+) -> ScreenedCorpus:
+    """One record a document, none removed; no skeletons, as nobody reads them. out: a folder to keep it in."""
     import taciturn as tt
     from taciturn.screening import pipeline
     from taciturn.text.readers import Corpus
 
     corpus, wide = Corpus.from_documents(list(documents)), tt.policy(conservative)
-    return pipeline.screen(corpus, policy, wide, unit="document", dedup="none", skeletons=False)
+    narrow = tt.policy(policy) if isinstance(policy, str) else policy
+    return pipeline.screen(corpus, narrow, wide, unit="document", dedup="none", skeletons=False, out=out)
 
 
 def records(documents: Sequence[Document]) -> tuple[Record, ...]:

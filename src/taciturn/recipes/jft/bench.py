@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taciturn.recipes import texts, tiny_models
 from taciturn.recipes.cells import Row, Work
-from taciturn.recipes.jft import data
+from taciturn.recipes.jft import data, medium
 from taciturn.recipes.jft.data import QUICK, Sizes
 from taciturn.recipes.jft.paper import CLIP, EPSILON, LEVELS, TASKS, Task
+from taciturn.recipes.jft.phases import named, phases, portable, published
 from taciturn.recipes.recipe import Cell, Inputs
 from taciturn.recipes.trained import constant, trained, untrained
 from taciturn.recipes.verdicts import Floor, Runs
@@ -23,7 +25,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """One task at the size asked for: its texts, its model, and a cell of it. seed: of weights and order, one a run."""
+    """One task at the size asked for: its texts, its model, and a cell of it. seed: of weights and order, one a run. held:
+    records to choose a learning rate by, where the size does."""
 
     task: Task
     inputs: Inputs
@@ -33,6 +36,7 @@ class Bench:
     test: tuple[Record, ...] = field(repr=False)
     note: str = ""
     seed: int = 0
+    held: tuple[Record, ...] = field(default=(), repr=False)
 
     def each_run(self) -> list[Bench]:
         """The same bench for each run of a row."""
@@ -44,11 +48,15 @@ class Bench:
         t, n = self.task, len(self.documents)
         if self.inputs.size == "full":
             return {"rate": t.rate, "steps": t.steps}
+        if self.inputs.size == "medium":
+            return {"rate": min(1.0, medium.BATCH / n), "steps": medium.STEPS}
         return {"rate": min(1.0, self.inputs.pick(8, 32, 32) / n), "steps": self.inputs.pick(2, 16, 16)}
 
     def model(self) -> dict[str, Any]:
         made = (
-            tiny_models.encoder(self.inputs, self.work)
+            medium.encoder(self.inputs)
+            if self.inputs.size == "medium"
+            else tiny_models.encoder(self.inputs, self.work)
             if self.task.classifies
             else tiny_models.public_model(self.inputs, self.work)
         )
@@ -58,7 +66,36 @@ class Bench:
         return {**made, **kind, "max_length": self.sizes.max_length}
 
     def screened(self, policy: str) -> ScreenedCorpus:
-        return data.screened(self.documents, policy)
+        out = self.folder(policy)
+        if out is None:
+            return data.screened(self.documents, policy)
+        return medium.kept(out, lambda: texts.screen(self.documents, policy, out=out))
+
+    def folder(self, name: str) -> Path | None:
+        """Where the corpus screened by what is called so is kept, or None where it is screened again each time."""
+        if self.inputs.size != "medium":
+            return None
+        given = sha256(str(self.inputs.data and self.inputs.data.resolve()).encode()).hexdigest()[:8]
+        what = f"{self.task.name}-{len(self.documents)}-{name}-{given}".replace(":", "-").replace(" ", "-")
+        return self.work.path("screened", what)
+
+    @property
+    def private_lr(self) -> float:
+        """Of DP-SGD: the size's, or that of medium.RATES with which one run is best on the records held out."""
+        if not self.held:
+            return self.sizes.private_lr
+        trial = replace(self, test=self.held, held=(), seed=self.inputs.seed)
+
+        def score(lr: float) -> float:
+            options = self.noised(lr, steps=max(1, medium.STEPS // 2))
+            return float(trial.cell("tried", "dpsgd", LEVELS[1], options, EPSILON)["score"])
+
+        return max(medium.RATES, key=score)
+
+    @property
+    def second_lr(self) -> float:
+        """Of jft's second phase after an entity level; in the medium size after any."""
+        return self.private_lr / 3 if self.held else self.sizes.second_lr
 
     def public(self, epochs: int = 0) -> dict[str, Any]:
         optimiser = {"lr": self.sizes.public_lr, "schedule": "linear", "warmup": 0.1, "max_grad_norm": 1.0}
@@ -78,8 +115,11 @@ class Bench:
     def constant(self) -> float:
         """Score of the best prediction that looks at no text; the same in each run."""
         key = {"task": self.task.name, "row": "constant predictor", **self._key(), "seed": self.inputs.seed}
-        train = texts.records(self.documents)
-        return float(self.work.cell(key, lambda: {"score": constant(self.model(), train, self.test)})["score"])
+
+        def measure() -> Row:
+            return {"score": constant(self.model(), texts.records(self.documents), self.test)}
+
+        return float(self.work.cell(key, measure)["score"])
 
     def floor(self, utility: Sequence[float]) -> Floor:
         """What models of these scores, as shown, of one a run, must beat."""
@@ -105,7 +145,7 @@ class Bench:
         """Train it once and keep the numbers; with what the paper's accounting says of the same noise. policy: a level of
         spaCy's detectors, or a name for what ``screened`` makes."""
         key = {"task": self.task.name, "row": row, "mechanism": mechanism, "policy": policy, "epsilon": epsilon,
-               "options": _portable(options), **self._key(), **more}  # fmt: skip
+               "options": portable(options), **self._key(), **more}  # fmt: skip
 
         def measure() -> Row:
             corpus = self.screened(f"spacy:{policy}") if screened is None else screened()
@@ -118,9 +158,11 @@ class Bench:
                 self.test, options=options, epsilon=epsilon, delta=self.task.delta, seed=self.seed,
                 labelled=labelled, canaries=canaries,
             )  # fmt: skip
-            steps = {name: opts["steps"] for name, opts in _phases(mechanism, options)}
+            steps = {name: opts["steps"] for name, opts in phases(mechanism, options)}
             said = {
-                p: published(found["rate"][p], found["sigma"][p], steps[p], self.task.delta) for p in found["sigma"]
+                p: published(found["rate"][p], found["sigma"][p], n, self.task.delta)
+                for p, n in steps.items()
+                if p in found["sigma"]
             }
             share = texts.redacted_share(corpus) if mechanism in ("jft", "redacted", "crt") else None
             return {**found, "as published": said, "share": share, "labelled": labelled}
@@ -128,20 +170,26 @@ class Bench:
         return self.work.cell(key, measure)
 
     def _key(self) -> dict[str, Any]:
-        return {"size": self.inputs.size, "seed": self.seed, "text": self.inputs.seed, "data": str(self.inputs.data or ""),
-                "model": self.inputs.model or "", "documents": len(self.documents), "test": len(self.test),
-                "sizes": repr(self.sizes)}  # fmt: skip
+        given = self.inputs.data
+        start = {"start": medium.START} if self.inputs.size == "medium" else {}
+        return {"size": self.inputs.size, "seed": self.seed, "text": self.inputs.seed,
+                "data": given.resolve().name if given else "", "model": named(self.inputs.model),
+                "documents": len(self.documents), "test": len(self.test), "sizes": repr(self.sizes),
+                **start}  # fmt: skip
 
     def no_dp(self) -> Row:
         return self.cell("no-DP", "sgd", LEVELS[1], self.public())
 
     def dpsgd(self) -> Row:
-        return self.cell("DP-SGD", "dpsgd", LEVELS[1], self.noised(self.sizes.private_lr), EPSILON)
+        return self.cell("DP-SGD", "dpsgd", LEVELS[1], self.noised(self.private_lr), EPSILON)
 
     def fine_tuned_twice(self, level: str, row: str = "jft", epochs: int = 0, **more: Any) -> Row:
         """The redacted model and the jft model are where its two phases end. more: options of the mechanism."""
-        far = self.task.classifies or level.endswith("contextual") or bool(more)
-        private = self.noised(self.sizes.private_lr if far else self.sizes.second_lr)
+        if self.inputs.size == "medium":
+            far = "screened" in more
+        else:
+            far = self.task.classifies or level.endswith("contextual") or bool(more)
+        private = self.noised(self.private_lr if far else self.second_lr)
         return self.cell(row, "jft", level, {"redacted": self.public(epochs), "private": private, **more}, EPSILON)
 
     @property
@@ -153,34 +201,25 @@ class Bench:
 
     def setting(self) -> str:
         """What was run, in words."""
-        p, s, model = self.private, self.sizes, (self.inputs.model or "").rstrip("/").rsplit("/")[-1]
+        p, s = self.private, self.sizes
+        start = (
+            medium.said(self.private_lr, len(self.held))
+            if self.held
+            else named(self.inputs.model) or _START[self.inputs.size]
+        )
         return (
             f"{self.task.name}: {len(self.documents):,} records to train on, {len(self.test):,} to test; "
             f"{self.note.rstrip('.')}; {s.epochs} plain epochs at batch {s.batch_size}; {p['steps']} private steps at "
-            f"rate {p['rate']:.3f}, δ = {self.task.delta:.2g}; {model or _START[self.inputs.quick]}; "
+            f"rate {p['rate']:.3f}, δ = {self.task.delta:.2g}; {start}; "
             f"{len(self.inputs.seeds)} run{'s' * (len(self.inputs.seeds) > 1)} a row; the constant predictor is at "
             f"{self.shown(self.constant()):.3g}."
         ).replace("  ", " ")
 
 
-_START = {
-    True: "a GPT-2 shape of 64 units trained for 60 steps on other made-up text, or a BERT shape trained to tell its topics",
-    False: "gpt2 or roberta-base",
-}
-
-
-def _portable(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Options without the folder that a file of ids lies in."""
-    screened = options.get("screened")
-    return {**options, "screened": {"ids": Path(screened["ids"]).name}} if screened else dict(options)
-
-
-def _phases(mechanism: str, options: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Noised phases and their options."""
-    if mechanism == "dpsgd":
-        return [("private", options)]
-    light = [("redacted", options["light"])] if options.get("light") else []
-    return [*light, *([("private", options["private"])] if "private" in options else [])]
+_TINY = (
+    "a GPT-2 shape of 64 units trained for 60 steps on other made-up text, or a BERT shape trained to tell its topics"
+)
+_START = {"smoke": _TINY, "quick": _TINY, "full": "gpt2 or roberta-base"}
 
 
 def bench(name: str, inputs: Inputs, work: Work) -> Bench:
@@ -188,9 +227,10 @@ def bench(name: str, inputs: Inputs, work: Work) -> Bench:
     task, made_up = TASKS[name], inputs.quick and inputs.data is None
     if made_up:
         task = QUICK["press" if task.classifies else "customersim"]
-    sizes = data.sizes(inputs, task)
+    sizes = medium.SIZES if inputs.size == "medium" else data.sizes(inputs, task)
     train, test, note = (data.made_up if made_up else data.loaded)(task, inputs, sizes)
-    return Bench(task, inputs, work, sizes, train, texts.records(test), note, inputs.seed)
+    train, held = medium.held_out(train) if inputs.size == "medium" else (train, ())
+    return Bench(task, inputs, work, sizes, train, texts.records(test), note, inputs.seed, texts.records(held))
 
 
 def chosen(names: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
@@ -208,26 +248,3 @@ def chosen(names: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
         wanted = "an encoder such as roberta-base" if TASKS[names[0]].classifies else "one that writes, such as gpt2"
         raise UsageError(f"--model: the tasks asked for ({', '.join(names)}) need {wanted}")
     return found
-
-
-def published(rate: float, sigma: float, steps: int, delta: float) -> float:
-    """ε that the paper's accounting gives: exact, by add and remove."""
-    from taciturn.privacy.accounting.accountant import compose
-    from taciturn.privacy.accounting.events import PoissonGaussian
-
-    return compose({PoissonGaussian(rate, sigma): steps}, "add-remove").epsilon(delta)
-
-
-def epsilons(row: Row) -> tuple[float | None, float | None]:
-    """(ε of a secret the policy detects, of one it misses) of a cell, as its certificate has them."""
-    detected = missed = None
-    for each in row["claims"]:
-        if each["notion"] == "sdp":
-            if "detects" in each["unit"]:
-                detected = each["epsilon"]
-            else:
-                missed = each["epsilon"]
-        elif each["notion"] == "confidentiality" and detected is None:
-            detected = each["epsilon"]
-            missed = each["epsilon"]
-    return detected, missed

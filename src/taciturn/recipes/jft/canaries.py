@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 from taciturn.recipes import rigged_policies, texts
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.jft import bench as jft_bench
-from taciturn.recipes.jft.bench import Bench, epsilons
+from taciturn.recipes.jft.bench import Bench
 from taciturn.recipes.jft.paper import EPSILON, READING
+from taciturn.recipes.jft.phases import epsilons
 from taciturn.recipes.jft.table3 import light_noise
 from taciturn.recipes.recipe import Cell, Inputs, Plot, Results, Series, Table
 from taciturn.recipes.trained import Canaries

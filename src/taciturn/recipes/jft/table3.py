@@ -9,8 +9,9 @@ from functools import partial
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.jft import bench as jft_bench
 from taciturn.recipes.jft import missed
-from taciturn.recipes.jft.bench import Bench, chosen, epsilons
+from taciturn.recipes.jft.bench import Bench, chosen
 from taciturn.recipes.jft.paper import EPSILON, NEEDS, PAPER
+from taciturn.recipes.jft.phases import epsilons
 from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
 from taciturn.recipes.verdicts import Order, Runs, computed, merged, sentences
 

@@ -8,8 +8,10 @@ from typing import Any
 
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.jft import bench as jft_bench
-from taciturn.recipes.jft.bench import Bench, chosen, epsilons
+from taciturn.recipes.jft import medium
+from taciturn.recipes.jft.bench import Bench, chosen
 from taciturn.recipes.jft.paper import LEVELS, NEEDS, PAPER, READING
+from taciturn.recipes.jft.phases import epsilons
 from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
 from taciturn.recipes.verdicts import Order, Runs, merged, sentences
 
@@ -24,7 +26,8 @@ RECIPE = Recipe(
     paper_setting=f"CRT and jft with the same amount of noise at each detector, best validation utility. {PAPER}.",
     our_setting="σ of jft's second phase, calibrated to ε = 3, is given to CRT as well: as published (no skeletons, "
         "alternating), and "
-    "with skeletons, public first. Each at its own sampling rate, as CRT's private part is smaller.",
+    "with skeletons, public first. Each at its own sampling rate, as CRT's private part is smaller. "
+    "Medium: SST-2 and the end of a small encoder, two levels; in one epoch CRT alternates once.",
     differs=(
         READING + ".",
         "The two promise different things, as the paper says; here both are stated by substitution, which makes the "
@@ -42,13 +45,17 @@ RECIPE = Recipe(
         ),
     ),
     needs=NEEDS,
+    medium=medium.NEEDS,
 )  # fmt: skip
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """jft and two CRT rows at each level."""
-    names = chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
-    levels = inputs.pick(LEVELS[:1], LEVELS[:3:2], LEVELS)
+    names = medium.TASKS
+    levels: tuple[str, ...] = LEVELS[1:3]
+    if inputs.size != "medium":
+        names = chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
+        levels = inputs.pick(LEVELS[:1], LEVELS[:3:2], LEVELS)
     benches = [jft_bench.bench(name, inputs, work) for name in names]
     found = {
         bench.task.name: [
@@ -74,7 +81,7 @@ def run(inputs: Inputs, work: Work) -> Results:
 def _rows(bench: Bench, level: str) -> dict[str, tuple[Cell, ...]]:
     ours = bench.fine_tuned_twice(level, f"jft {level}")
     rows = {f"jft, {level}": _row(bench, ours)}
-    lr = bench.sizes.private_lr
+    lr = bench.second_lr if bench.held else bench.private_lr
     for name, options in (
         ("CRT as published", {"skeletons": False, "schedule": "alternate"}),
         ("CRT with skeletons", {"skeletons": True, "schedule": "public-first"}),
@@ -102,9 +109,9 @@ def _parted(bench: Bench, level: str) -> Any:
     from taciturn.screening import pipeline
     from taciturn.text.readers import Corpus
 
-    detector = tt.policy(f"spacy:{level}")
+    detector, out = tt.policy(f"spacy:{level}"), bench.folder(f"parted-{level}")
     corpus = Corpus.from_documents(list(bench.documents))
-    return pipeline.screen(corpus, detector, detector, unit="document", dedup="none")
+    return medium.kept(out, lambda: pipeline.screen(corpus, detector, detector, unit="document", dedup="none", out=out))
 
 
 def orders(task: str, levels: tuple[str, ...], rows: Mapping[str, Runs]) -> list[Order]:

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 from taciturn.recipes.cells import Work
 from taciturn.recipes.jft import bench as jft_bench
-from taciturn.recipes.jft.bench import Bench, chosen, epsilons
+from taciturn.recipes.jft.bench import Bench, chosen
 from taciturn.recipes.jft.paper import NEEDS, PAPER, READING
+from taciturn.recipes.jft.phases import epsilons
 from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
 from taciturn.recipes.verdicts import Order, Runs, merged, sentences
 

@@ -1,0 +1,151 @@
+"""JFT's medium size on sentences made here, laid out as the real sets are: from a folder to a page."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from dataclasses import replace
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from taciturn.recipes import registry
+from taciturn.recipes.build import HIDDEN, ROWS, build
+from taciturn.recipes.cells import Work
+from taciturn.recipes.jft import bench as jft_bench
+from taciturn.recipes.jft import medium
+from taciturn.recipes.jft.paper import LEVELS
+from taciturn.recipes.recipe import Inputs
+from taciturn.recipes.verdicts import AS, NOT_AS
+
+pytest.importorskip("spacy")
+
+WORDS = {"0": ("dull", "tired", "lifeless", "clumsy"), "1": ("charming", "lovely", "moving", "witty")}
+THINGS = ("film", "plot", "cast", "score", "story", "scene")
+NAMES = ("Paris", "Anna Smith", "London", "Mary Jones", "Berlin", "Rome")
+
+
+def sentences(count: int, seed: int) -> list[dict[str, str]]:
+    draw = Random(seed)
+    made = []
+    for at in range(count):
+        label = str(at % 2)
+        word, thing, name = draw.choice(WORDS[label]), draw.choice(THINGS), draw.choice(NAMES)
+        made.append({"sentence": f"{name} saw a {word} {thing} {seed}{at} times", "label": label})
+    return made
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("sets") / "given"
+    for name, rows in (("train", sentences(90, 1)), ("dev", sentences(12, 2))):
+        (folder / "glue").mkdir(parents=True, exist_ok=True)
+        with gzip.open(folder / "glue" / f"sst2_{name}.jsonl.gz", "wt", encoding="utf-8") as file:
+            file.write("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """An encoder with weights."""
+    from transformers import BertConfig, BertModel
+
+    from taciturn.models.tokens import bpe_tokenizer, save_tokenizer
+
+    folder = tmp_path_factory.mktemp("models") / "little"
+    tokenizer = bpe_tokenizer([each["sentence"] for each in sentences(200, 3)], 400)
+    BertModel(
+        BertConfig(
+            vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=7, num_attention_heads=2, intermediate_size=32,
+            max_position_embeddings=64,
+        )
+    ).save_pretrained(folder)  # fmt: skip
+    save_tokenizer(tokenizer, folder)
+    return str(folder)
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Medium's rows with the sizes of a smoke test."""
+    monkeypatch.setattr(medium, "SIZES", replace(medium.SIZES, batch_size=16))
+    monkeypatch.setattr(medium, "STEPS", 2)
+    monkeypatch.setattr(medium, "RATES", (1e-3, 3e-3))
+    monkeypatch.setattr(medium, "BATCH", 16)
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("papers")
+
+
+def test_a_folder_becomes_the_page_of_four_levels(data: Path, model: str, out: Path) -> None:
+    built = build("jft-table2", Inputs("medium", data, model, runs=1), out)
+    (table,) = built.results.tables
+    rows = {str(row[0]): row for row in table.rows}
+    assert {f"{row}, {level}" for row in ("redacted", "jft") for level in LEVELS} <= set(rows)
+    assert "jft with values (ours), low-contextual" in rows
+    assert "60 records to train on, 12 to test" in built.results.setting
+    assert not any(each.startswith((AS, NOT_AS)) for each in built.results.says)  # one run a row
+    for name, row in rows.items():  # at the same ε in all
+        if name.startswith(("jft", "DP-SGD")):
+            assert 2.5 < float(row[3] or 0) <= 3.0, name
+    kept = (out / ROWS / "jft-table2-medium.jsonl").read_text()
+    assert str(data) not in kept
+    assert model not in kept
+    assert "the first 6 layers of" in built.results.setting
+    assert "on 30 records held out" in built.results.setting
+    assert '"data": "given"' in kept
+
+
+@pytest.mark.parametrize("name", ["jft-table4", "jft-table6"])
+def test_the_other_tables_share_its_cells_and_its_screened_text(name: str, data: Path, model: str, out: Path) -> None:
+    told: list[str] = []
+    before = {each.name for each in (out / HIDDEN / "jft" / "screened").iterdir()}
+    built = build(name, Inputs("medium", data, model, runs=1), out, told.append)
+    assert not any("DP-SGD" in each or "row jft high-entity" in each or "row no-DP" in each for each in told)
+    new = {each.name for each in (out / HIDDEN / "jft" / "screened").iterdir()} - before
+    assert all("parted" in each for each in new)
+    assert all(table.rows for table in built.results.tables)
+
+
+def test_it_is_written_again_from_its_rows_alone(
+    data: Path, model: str, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ROWS).mkdir()
+    (tmp_path / ROWS / "jft-table2-medium.jsonl").write_text((out / ROWS / "jft-table2-medium.jsonl").read_text())
+    monkeypatch.setattr(jft_bench, "trained", lambda *_, **__: pytest.fail("trained again"))
+    page = build("jft-table2", Inputs("medium", data, model, runs=1), tmp_path)
+    assert page.files[0].read_text() == (out / "jft-table2-medium.md").read_text()
+
+
+def test_after_few_screened_records_the_second_phase_has_the_learning_rate_of_dpsgd(
+    data: Path, model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys: list[Any] = []
+    tried = {1e-3: 0.6, 3e-3: 0.7}
+
+    def cell(_: Work, key: Any, __: Any) -> Any:
+        keys.append(key)
+        return {"score": tried.get(key["options"].get("optimiser", {}).get("lr"), 0.0)}
+
+    monkeypatch.setattr(Work, "cell", cell)
+    bench = jft_bench.bench("sst2", Inputs("medium", data, model), Work(tmp_path))
+    trained_on, held = {each.text for each in bench.documents}, {record.body for record in bench.held}
+    assert (len(trained_on), len(held), len(trained_on & held)) == (60, 30, 0)
+    for level in LEVELS:
+        bench.fine_tuned_twice(level)
+    bench.fine_tuned_twice(LEVELS[1], screened={"ids": "ids.txt"})
+    bench.dpsgd()
+    trials, rows = ([key for key in keys if (key["row"] == "tried") == wanted] for wanted in (True, False))
+    assert {key["test"] for key in trials} == {30}
+    assert {key["test"] for key in rows} == {12}
+    options = [key["options"].get("private", key["options"]) for key in rows]
+    assert [each["optimiser"]["lr"] for each in options] == [1e-3] * 4 + [3e-3] * 2
+    assert {(each["rate"], each["steps"]) for each in options} == {(16 / 60, 2)}
+
+
+def test_its_size_is_said_by_show() -> None:
+    for name in ("jft-table2", "jft-table4", "jft-table6"):
+        assert "SST-2" in registry.recipe(name).medium
