@@ -7,7 +7,9 @@ the process ends, however it ends; a run that is resumed makes them again.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import ExitStack, closing
 from dataclasses import replace
+from errno import EDQUOT, EFBIG, ENOSPC
 from io import BytesIO
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -36,10 +38,14 @@ class Column:
 
     def __init__(self, kind: DTypeLike, folder: Path | None) -> None:
         self._kind = np.dtype(kind)
-        self._file: IO[bytes] = BytesIO() if folder is None else TemporaryFile(dir=folder)  # noqa: SIM115  the map keeps it
+        self._file: IO[bytes] = BytesIO() if folder is None else TemporaryFile(dir=folder)  # noqa: SIM115
 
     def add(self, values: ArrayLike) -> None:
         self._file.write(np.ascontiguousarray(values, self._kind).data)
+
+    def close(self) -> None:
+        """Nothing is added any more; arrays stay what they are."""
+        self._file.close()
 
     def array(self) -> NDArray[Any]:
         """What was added so far, [n], read only."""
@@ -58,10 +64,11 @@ def laid_out(chunks: Iterable[Tokens], mask: int, folder: Path | None = None) ->
     written out. Raises DataError where the disk is full.
     """
     columns: dict[str, Column] = {}
+    opened = ExitStack()
 
     def add(name: str, values: ArrayLike) -> None:
         if name not in columns:
-            columns[name] = Column(KINDS[name], folder)
+            columns[name] = opened.enter_context(closing(Column(KINDS[name], folder)))
         columns[name].add(values)
 
     implied: dict[str, Callable[[Tokens], NDArray[Any]]] = {
@@ -70,29 +77,32 @@ def laid_out(chunks: Iterable[Tokens], mask: int, folder: Path | None = None) ->
     }
     truncated = total = 0
     try:
-        add("offsets", [0])
-        add("flat", [])
-        for chunk in chunks:
-            for name, rule in implied.items():
-                given = getattr(chunk, name)
-                if given is not None and name not in columns:
-                    so_far = Tokens(columns["flat"].array(), columns["offsets"].array())
-                    add(name, [])
-                    for piece in so_far.pieces():
-                        add(name, rule(piece))
-                if name in columns:
-                    add(name, rule(chunk) if given is None else given)
-            add("flat", chunk.flat)
-            add("offsets", chunk.offsets[1:] + total)
-            for name in ("labels", "sensitive"):
-                if getattr(chunk, name) is not None:
-                    add(name, getattr(chunk, name))
-            if chunk.answers is not None:
-                add("at", chunk.answers.at)
-            total += len(chunk.flat)
-            truncated += chunk.truncated
-        found = {name: column.array() for name, column in columns.items()}
+        with opened:
+            add("offsets", [0])
+            add("flat", [])
+            for chunk in chunks:
+                for name, rule in implied.items():
+                    given = getattr(chunk, name)
+                    if given is not None and name not in columns:
+                        so_far = Tokens(columns["flat"].array(), columns["offsets"].array())
+                        add(name, [])
+                        for piece in so_far.pieces():
+                            add(name, rule(piece))
+                    if name in columns:
+                        add(name, rule(chunk) if given is None else given)
+                add("flat", chunk.flat)
+                add("offsets", chunk.offsets[1:] + total)
+                for name in ("labels", "sensitive"):
+                    if getattr(chunk, name) is not None:
+                        add(name, getattr(chunk, name))
+                if chunk.answers is not None:
+                    add("at", chunk.answers.at)
+                total += len(chunk.flat)
+                truncated += chunk.truncated
+            found = {name: column.array() for name, column in columns.items()}
     except OSError as error:
+        if error.errno not in (ENOSPC, EDQUOT, EFBIG):
+            raise
         raise DataError(
             f"{folder} could not be written ({error.strerror}): the tokens of all records, 4 bytes each, are kept on that "
             "disk while a run lasts; free space and repeat the command"

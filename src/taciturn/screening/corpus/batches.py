@@ -45,7 +45,9 @@ def side_by_side(streams: Mapping[str, Iterator[pa.RecordBatch]]) -> Iterator[pa
             while kind not in left or not left[kind].num_rows:
                 batch = next(stream, None)
                 if batch is None:
-                    if any(each.num_rows for each in left.values()) or any(next(s, None) for s in streams.values()):
+                    if any(each.num_rows for each in left.values()) or any(
+                        b.num_rows for s in streams.values() for b in s
+                    ):
                         raise DataError(
                             f"a screened corpus has fewer rows of {kind} than of what is beside them; screen again"
                         )
