@@ -20,7 +20,6 @@ from taciturn.mechanisms.corpus import check_counts, encoded, records_of
 from taciturn.mechanisms.planning import make_plan
 from taciturn.mechanisms.run import train
 from taciturn.models.tokens import Tokens, byte_tokenizer, mask_id
-from taciturn.privacy.certificates.certificate import file_digest as digest_of
 from taciturn.screening.corpus import screened
 from taciturn.screening.corpus.manifest import Shard, file_digest
 from taciturn.screening.corpus.screened import ScreenedCorpus, load
@@ -44,7 +43,7 @@ def test_pieces_change_nothing(
 
     def written(out: str) -> list[Any]:
         train(settings, tmp_path / out, screened=screening)
-        return [digest_of(tmp_path / out / each) for each in WROTE]
+        return [file_digest(tmp_path / out / each) for each in WROTE]
 
     whole = written("whole")
     monkeypatch.setattr(screened, "ROWS", 4)

@@ -97,7 +97,7 @@ class Tokens:
 
     def _between(self, start: int, stop: int) -> Tokens:
         a, b = self.offsets[start], self.offsets[stop]
-        cut = {
+        cut: dict[str, Any] = {
             name: None if (x := getattr(self, name)) is None else x[a:b] for name in ("scored", "segments", "sensitive")
         }
         labels = None if self.labels is None else self.labels[start:stop]
