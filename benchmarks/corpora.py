@@ -48,7 +48,7 @@ def measure(records: int) -> str:
     settings = RunConfig(
         mechanism="dpsgd",
         corpus=Path("made"),
-        model={"name": "lstm", "tokenizer": "bytes"},  # type: ignore[arg-type]
+        model={"name": "lstm", "tokenizer": "bytes"},
         delta=1e-12,
         options={"steps": 2, "batch": 256, "noise_multiplier": 1.0},
     )
