@@ -13,7 +13,7 @@ from every_mechanism import config
 from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.certify import certify
 from taciturn.mechanisms.config import parse
-from taciturn.mechanisms.corpus import encoded, suspects_of
+from taciturn.mechanisms.corpus import encoded
 from taciturn.mechanisms.materials import initial_model
 from taciturn.mechanisms.planning import make_plan
 from taciturn.mechanisms.registry import mechanism, verify
@@ -100,7 +100,12 @@ def test_marked_targets_are_the_tokens_of_what_is_still_marked_and_equal_texts_h
     phase = plan.phases[-1]
     tokens = encoded(byte_tokenizer(), plan, phase, screened, 512)
     texts = screened.texts("private")
-    for i, (text, spans) in enumerate(zip(texts, suspects_of(phase, screened), strict=True)):
+    suspects = [
+        list(zip(flat[::2], flat[1::2], strict=True))
+        for rows in screened.stream("private", "suspects")
+        for flat in rows["suspects"]
+    ]
+    for i, (text, spans) in enumerate(zip(texts, suspects, strict=True)):
         scored = tokens.targets(i, -1)
         if text == MASK:
             assert not scored.any()

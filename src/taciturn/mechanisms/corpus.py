@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from taciturn.errors import DataError
+from taciturn.errors import DataError, UsageError
 from taciturn.mechanisms.settings import TrainConfig
-from taciturn.privacy.accounting.events import Part
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import MASK, Record
 from taciturn.text.readers import read
@@ -20,33 +21,43 @@ from taciturn.training.plan import LEARNED, Plan
 from taciturn.training.units.grouping import mentions
 from taciturn.training.units.row_groups import Mentions, Units, of_lists
 
-Item = TypeVar("Item")
-PAIR: tuple[Part, Part] = ("original", "redacted")
+if TYPE_CHECKING:
+    from taciturn.models.tokens import Tokens
+
+Rows: TypeAlias = dict[str, list[Any]]
 
 
 def texts_of(phase: Phase, screened: ScreenedCorpus) -> list[str]:
-    """The texts a phase reads, in order."""
-    return _some(phase, [text for part in phase.reads for text in screened.texts(part)])
+    """The texts a phase reads, in order; all in memory."""
+    return [text for rows in records_of(phase, screened) for text in rows["text"]]
 
 
 def labels_of(phase: Phase, screened: ScreenedCorpus) -> list[str | None]:
     """Their labels."""
-    return _some(phase, [label for part in phase.reads for label in screened.labels(part)])
+    return [label for rows in records_of(phase, screened, "label") for label in rows["label"]]
+
+
+def records_of(phase: Phase, screened: ScreenedCorpus, *beside: str) -> Iterator[Rows]:
+    """The records a phase reads, in order and a few thousand at a time, as `ScreenedCorpus.stream` has them."""
+    chosen = None if phase.rows is None else np.asarray(phase.rows, np.int64)
+    if chosen is not None and (np.diff(chosen) <= 0).any():
+        raise UsageError(f"phase {phase.name!r}: expected numbers of its rows in ascending order, each once")
+    start = 0
+    for rows in (rows for part in phase.reads for rows in screened.stream(part, *beside)):
+        end = start + len(rows["text"])
+        if chosen is not None:
+            some = (chosen[slice(*np.searchsorted(chosen, (start, end)))] - start).tolist()
+            rows = {name: [values[row] for row in some] for name, values in rows.items()}
+        yield rows
+        start = end
 
 
 def check_counts(plan: Plan, screened: ScreenedCorpus, units: Mapping[str, Units]) -> None:
     """Raises DataError where a phase of ``plan`` says another number of records or ``units`` than there are: what a promise
     says at a δ depends on it, and a plan can come from anywhere."""
-    sizes: dict[str, int] = {}
     for phase in plan.phases:
-        for part in phase.reads:
-            sizes[part] = sizes[part] if part in sizes else len(screened.texts(part))
-        read = sum(sizes[part] for part in phase.reads) if phase.rows is None else len(phase.rows)
+        read = screened.size(*phase.reads) if phase.rows is None else len(phase.rows)
         phase.check_drawn_from(len(units[phase.name]) if phase.name in units else read)
-
-
-def _some(phase: Phase, items: list[Item]) -> list[Item]:
-    return items if phase.rows is None else [items[row] for row in phase.rows]
 
 
 def share_of(records: int, share: float, seed: int = 0) -> tuple[int, ...] | None:
@@ -60,7 +71,10 @@ def share_of(records: int, share: float, seed: int = 0) -> tuple[int, ...] | Non
 
 def rows_with_ids(screened: ScreenedCorpus, ids: Sequence[str]) -> tuple[int, ...]:
     """Numbers of the records with these ids. DataError, with counts only, for ids the corpus does not have."""
-    place = {name: row for row, name in enumerate(screened.table["id"].to_pylist())}
+    wanted, place, row = set(ids), dict[str, int](), 0
+    for rows in screened.batches("id"):
+        place |= {name: row + i for i, name in enumerate(rows["id"].to_pylist()) if name in wanted}
+        row += len(rows)
     lost = sum(name not in place for name in ids)
     if lost or not ids:
         raise DataError(
@@ -75,8 +89,12 @@ def mentions_in(screened: ScreenedCorpus, *, entities: bool = True) -> Mentions:
 
     Raises DataError when no record has a user, or, with ``entities``, when none is about anything.
     """
-    users = screened.table["user"].to_pylist()
-    named: Any = screened.originals["entities"].to_pylist() if entities else [[] for _ in users]
+    columns = ("user", "entities") if entities else ("user",)
+    users: list[str | None] = []
+    named: list[list[str]] = []
+    for rows in screened.batches(*columns):
+        users += rows["user"].to_pylist()
+        named += rows["entities"].to_pylist() if entities else [[]] * len(rows)
     found = mentions(users, named)
     if entities and not found.detected:
         raise DataError(
@@ -90,11 +108,14 @@ def residual_units(screened: ScreenedCorpus) -> Units:
     """Each private record minus its skeleton, over the rows of ("private", "skeletons"). A removed copy has no row, nor has
     a record in which the conservative policy marks nothing after redaction: its skeleton says it all. One without a
     skeleton is alone."""
-    table, private = screened.table, screened.texts("private")
-    skeletons = iter(range(len(private), len(private) + len(screened.texts("skeletons"))))
+    private = screened.size("private")
+    skeletons = iter(range(private, private + screened.size("skeletons")))
     pairs: list[list[tuple[int, float]]] = []
-    columns = (table[name].to_pylist() for name in ("part", "skeleton", "duplicate", "suspicious"))
-    for part, skeleton, duplicate, suspicious in zip(*columns, strict=True):
+    columns = (
+        zip(*(c.to_pylist() for c in rows), strict=True)
+        for rows in screened.batches("part", "skeleton", "duplicate", "suspicious")
+    )
+    for part, skeleton, duplicate, suspicious in chain.from_iterable(columns):
         at = None if skeleton is None else next(skeletons)
         if part != "private":
             continue
@@ -106,45 +127,63 @@ def residual_units(screened: ScreenedCorpus) -> Units:
     return of_lists(pairs)
 
 
-def encoded(tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, limit: int) -> Any:
-    """The records of a phase as `taciturn.models.tokens.Tokens`."""
-    from taciturn.models.sensitive import encode_sensitive
+def encoded(
+    tokenizer: Any, plan: Plan, phase: Phase, screened: ScreenedCorpus, limit: int, folder: Path | None = None
+) -> Tokens:
+    """The records of a phase as tokens. folder: a private one, on whose disk they are kept; None for memory."""
+    from taciturn.models.sequences import mask_id
+    from taciturn.models.token_files import laid_out
+
+    code = _sensitive if phase.rule.sensitive else _marked if phase.targets == "marked" else _plain
+    beside = {_sensitive: ("redacted", "stable"), _marked: ("label", "suspects"), _plain: ("label",)}[code]
+
+    def chunks() -> Iterator[Tokens]:
+        first = 0
+        yield code(
+            tokenizer, plan, {name: [] for name in ("text", *beside)}, limit, 0
+        )  # where there is no record at all
+        for rows in records_of(phase, screened, *beside):
+            yield code(tokenizer, plan, rows, limit, first)
+            first += len(rows["text"])
+
+    return laid_out(chunks(), mask_id(tokenizer), folder)
+
+
+def _plain(tokenizer: Any, plan: Plan, rows: Rows, limit: int, first: int) -> Tokens:  # noqa: ARG001
     from taciturn.models.tasks import encode_task
 
-    if phase.rule.sensitive:
-        known: Any = _some(phase, screened.originals["stable"].to_pylist())
-        stable = [list(zip(flat[::2], flat[1::2], strict=True)) for flat in known]
-        originals, redacted = (_some(phase, screened.texts(part)) for part in PAIR)
-        found = encode_sensitive(tokenizer, originals, redacted, stable, limit)
-        return replace(found.tokens, sensitive=found.flags)
-    texts, labels = texts_of(phase, screened), labels_of(phase, screened)
-    tokens = encode_task(tokenizer, texts, limit, labels=labels, **task_of(plan))
-    return tokens if phase.targets == "all" else _marked(tokenizer, tokens, texts, suspects_of(phase, screened))
+    return encode_task(tokenizer, rows["text"], limit, labels=rows["label"], **task_of(plan))
 
 
-def suspects_of(phase: Phase, screened: ScreenedCorpus) -> list[list[tuple[int, int]]]:
-    """What the conservative policy still marks in each text of a phase over private records: a function of the text that is
-    trained on, so that copies have the same. Raises DataError when originals were not kept."""
-    columns = screened.table["part"].to_pylist(), screened.originals["suspects"].to_pylist()
-    found: list[Any] = [flat for part, flat in zip(*columns, strict=True) if part in phase.reads]
-    return _some(phase, [list(zip(flat[::2], flat[1::2], strict=True)) for flat in found])
+def _sensitive(tokenizer: Any, plan: Plan, rows: Rows, limit: int, first: int) -> Tokens:  # noqa: ARG001
+    from taciturn.models.sensitive import encode_sensitive
+
+    stable = [_pairs(flat) for flat in rows["stable"]]
+    found = encode_sensitive(tokenizer, rows["text"], rows["redacted"], stable, limit, first)
+    return replace(found.tokens, sensitive=found.flags)
 
 
-def _marked(tokenizer: Any, tokens: Any, texts: Sequence[str], spans: Sequence[Sequence[tuple[int, int]]]) -> Any:
-    """The same tokens, of which only those that touch a span of their text are targets."""
+def _marked(tokenizer: Any, plan: Plan, rows: Rows, limit: int, first: int) -> Tokens:
+    """The same tokens, of which only those are targets that touch what the conservative policy still marks in the text: a
+    function of what is trained on, so that copies have the same."""
     from taciturn.models.sequences import mask_id, touched
 
-    mask = mask_id(tokenizer)
+    tokens, mask = _plain(tokenizer, plan, rows, limit, first), mask_id(tokenizer)
     scored = [
-        tokens.targets(i, mask) & touched(tokenizer, text, [] if text == MASK else its, len(tokens[i]))
-        for i, (text, its) in enumerate(zip(texts, spans, strict=True))
+        tokens.targets(i, mask) & touched(tokenizer, text, [] if text == MASK else _pairs(flat), len(tokens[i]))
+        for i, (text, flat) in enumerate(zip(rows["text"], rows["suspects"], strict=True))
     ]
     return replace(tokens, scored=np.concatenate([np.zeros(0, np.bool_), *scored]))
 
 
-def public_texts(plan: Plan, screened: ScreenedCorpus) -> list[str]:
+def _pairs(flat: Sequence[int]) -> list[tuple[int, int]]:
+    return list(zip(flat[::2], flat[1::2], strict=True))
+
+
+def public_texts(plan: Plan, screened: ScreenedCorpus) -> Iterator[str]:
     """What the plan's tokenizer is learned from."""
-    return screened.texts("public") if plan.model.tokenizer.startswith(LEARNED) else []
+    if plan.model.tokenizer.startswith(LEARNED):
+        yield from (text for rows in screened.stream("public") for text in rows["text"])
 
 
 def task_of(plan: Plan) -> dict[str, Any]:

@@ -100,9 +100,10 @@ def unsure_validation(train: TrainConfig, screened: ScreenedCorpus, validated: b
 
 def _records_per_user(plan: Plan, screened: ScreenedCorpus) -> int | None:
     """The most protected records one user has; None when the input names no users."""
-    users, parts = screened.table["user"].to_pylist(), screened.table["part"].to_pylist()
     everything = not any("private" in phase.reads for phase in plan.phases)
-    held = Counter(
-        u for u, part in zip(users, parts, strict=True) if u is not None and (everything or part == "private")
-    )
+    held: Counter[str] = Counter()
+    for rows in screened.batches("user", "part"):
+        if rows["user"].null_count < len(rows):
+            pairs = zip(rows["user"].to_pylist(), rows["part"].to_pylist(), strict=True)
+            held.update(user for user, part in pairs if user is not None and (everything or part == "private"))
     return max(held.values(), default=None) if held else None

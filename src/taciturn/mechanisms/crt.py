@@ -86,8 +86,8 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     stays = config.common == "stay"
     masked: Part = "common" if stays else "skeletons"
     open_text: tuple[Part, ...] = ("public", masked) if config.skeletons else ("public",)
-    n_open = sum(len(screened.texts(part)) for part in open_text)
-    n_private = len(screened.texts("private"))
+    n_open = screened.size(*open_text)
+    n_private = screened.size("private")
     if not n_private:
         raise DataError("the screened corpus has no private record: CRT has nothing to protect; check the policies")
     known = screened.manifest.originals

@@ -52,8 +52,8 @@ class Config(Strict):
 
 def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     """[plain phase on public text and skeletons, residual steps on private records]."""
-    n_open = sum(len(screened.texts(part)) for part in ("public", "skeletons"))
-    n_private, skeletons = len(screened.texts("private")), len(screened.texts("skeletons"))
+    n_open = screened.size("public", "skeletons")
+    n_private, skeletons = screened.size("private"), screened.size("skeletons")
     if not n_private or not skeletons:
         raise DataError(
             f"the screened corpus has {n_private} private records and {skeletons} skeletons: residuals need both; check the "

@@ -32,7 +32,7 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     """One clipped and noised phase over all records, or over all users."""
     if config.unit == "user":
         return user_dp.plan(screened, _of_users(config), target)
-    records = len(screened.texts(config.reads))
+    records = screened.size(config.reads)
     rate = config.sampling_rate(records)
     phase = Phase(
         "private",

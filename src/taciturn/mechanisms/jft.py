@@ -101,7 +101,7 @@ class Config(Strict):
 
 def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     """[redacted text, plainly or lightly noised; originals with DP-SGD]."""
-    everything = len(screened.texts("redacted"))
+    everything = screened.size("redacted")
     rows = share_of(everything, config.share)
     records = everything if rows is None else len(rows)
     released = config.redacted.table(records, target)
@@ -121,8 +121,8 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
         rows = rows_with_ids(screened, [each for each in ids if each])
     elif config.start == "skeletons":
         reads = ("public", "skeletons")
-        rows = share_of(sum(len(screened.texts(part)) for part in reads), config.share)
-    count = sum(len(screened.texts(part)) for part in reads) if rows is None else len(rows)
+        rows = share_of(screened.size(*reads), config.share)
+    count = screened.size(*reads) if rows is None else len(rows)
     steps = config.redacted
     shuffle = Shuffle(steps.batch_size)
     number = steps.epochs * epoch_steps(count, shuffle)

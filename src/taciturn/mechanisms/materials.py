@@ -6,13 +6,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from taciturn.mechanisms.config import parse
-from taciturn.mechanisms.corpus import encoded, held_out, public_texts, task_of, texts_of
+from taciturn.mechanisms.corpus import encoded, held_out, public_texts, task_of
 from taciturn.mechanisms.registry import mechanism
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.mechanisms.targets import DEFAULT_MAX_LENGTH, without_targets
+from taciturn.mechanisms.targets import DEFAULT_MAX_LENGTH, lone_masks, without_targets
 from taciturn.mechanisms.values import filler_of, public_values, slots_of
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import Record
@@ -35,10 +36,11 @@ class Materials:
 
 
 def gather(
-    config: RunConfig, plan: Plan, screened: ScreenedCorpus, valid: Sequence[Record] | None, world: Any
+    config: RunConfig, plan: Plan, screened: ScreenedCorpus, valid: Sequence[Record] | None, world: Any, folder: Path
 ) -> Materials:
-    """Load and encode what ``plan`` reads. Raises UsageError and DataError for what it could not train on or prove, before
-    anything is written: records without a target, a model in which records touch each other."""
+    """Load and encode what ``plan`` reads. folder: a private one, on whose disk tokens are kept. Raises UsageError and
+    DataError for what it could not train on or prove, before anything is written that stays: records without a target, a
+    model in which records touch each other."""
     from taciturn.models.held_out import HeldOut
     from taciturn.models.hf import context_length
     from taciturn.models.template import set_template
@@ -55,9 +57,10 @@ def gather(
         model = initial_model(plan, tokenizer).to(world.device)
     limit = plan.model.max_length or min(context_length(model) or DEFAULT_MAX_LENGTH, DEFAULT_MAX_LENGTH)
     trained = [phase for phase in plan.phases if phase.moves]
-    data = {phase.name: encoded(tokenizer, plan, phase, screened, limit) for phase in trained}
+    data = {phase.name: encoded(tokenizer, plan, phase, screened, limit, folder) for phase in trained}
     for phase in trained:  # before a step is paid for
-        if said := without_targets(phase, texts_of(phase, screened), data[phase.name].aimless(mask_id(tokenizer))):
+        aimless = data[phase.name].aimless(mask_id(tokenizer))
+        if said := without_targets(phase, aimless, partial(lone_masks, phase, screened)):
             logger.warning(said)
     module = mechanism(config.mechanism)
     chosen = parse(module.Config, config.options, f"options of {config.mechanism}")

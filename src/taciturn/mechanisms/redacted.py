@@ -54,7 +54,7 @@ def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     common values of the originals."""
     reads: Part = "redacted" if config.treat == "mask" else "removed"
     plain = sgd.plan(screened, config, target, name="redacted", reads=reads, fill=config.fills())
-    first = config.table(len(screened.table), target)
+    first = config.table(screened.size("redacted"), target)
     return replace(plain, phases=(*first, *plain.phases), free=("redacted",) if first else ())
 
 

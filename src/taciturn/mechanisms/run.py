@@ -58,7 +58,7 @@ def train(
         dtype = saved_dtype(config.train.save_dtype, plan.model.name)  # a base may be out of reach when a run ends
         if resume:
             world.once(lambda: check_resumable(plan, screened.path, out))
-        ready = gather(config, plan, screened, valid, world)
+        ready = gather(config, plan, screened, valid, world, out / "checkpoints")
         if not resume:
             read = tokens_read(plan, screened, ready)
             world.once(lambda: begin(config, plan, screened, out, ready.options.valid is not None, read))

@@ -79,12 +79,12 @@ class Config(Strict):
 
 def plan(screened: ScreenedCorpus, config: Config, target: Target) -> Plan:
     """One phase over the original records, of which only what π masked is noised."""
-    if not any(MASK in text for text in screened.texts("redacted")):
+    if not any(MASK in text for rows in screened.stream("redacted") for text in rows["text"]):
         raise DataError(
             "selective_dpsgd has nothing to noise: the policy found nothing in this corpus, so every token would be trained "
             "on as it is; check the policy, or choose sgd or dpsgd"
         )
-    records = len(screened.texts("original"))
+    records = screened.size("original")
     event = config.event(config.sampling_rate(records), target)
     rule = SelectiveState(config.clip, event.noise_multiplier, config.state_clip, event.state_noise, event.runs)
     optimiser = config.optimiser.build()

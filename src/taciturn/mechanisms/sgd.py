@@ -33,7 +33,7 @@ def plan(
     fill: Fill | None = None,
 ) -> Plan:
     """One plain phase over ``reads``."""
-    records = len(screened.texts(reads))
+    records = screened.size(reads)
     sampler = Shuffle(config.batch_size)
     steps = config.epochs * epoch_steps(records, sampler)
     optimiser, packed, kept = config.optimiser.build(), config.packed, config.kept

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from taciturn.errors import DataError, UsageError
-from taciturn.mechanisms.corpus import encoded, labels_of, public_texts, share_of, task_of, texts_of
+from taciturn.mechanisms.corpus import encoded, public_texts, records_of, share_of, task_of
 from taciturn.privacy.guarantees.theorems import recall_bound
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.chat import structured
@@ -35,19 +35,22 @@ _WORD = re.compile(rf"(?:{MASK})?[^<]*?\w")
 logger = logging.getLogger("taciturn")
 
 
-def without_targets(phase: Phase, texts: Sequence[str], without: NDArray[np.bool_], of: int = 0) -> str:
+def without_targets(
+    phase: Phase, without: NDArray[np.bool_], lone: Callable[[], NDArray[np.bool_]], of: int = 0
+) -> str:
     """How many records of a phase have nothing to predict, in words; "" where all have. Copies that deduplication turned
     into a lone mask have nothing by design and do not count.
 
-    texts, without: of each record looked at, its text and whether it has nothing. of: how many records there are where those
-    were drawn at random. Raises DataError where no record has anything: the steps would be noise alone, or nothing at all.
+    without, lone: of each record looked at, whether it has nothing, and whether it is a lone mask. of: how many records
+    there are where those were drawn at random. Raises DataError where no record has anything: the steps would be noise
+    alone, or nothing at all.
     """
     if len(without) and without.all() and not of:
         raise DataError(
             f"phase {phase.name}: none of its {len(without)} records has a token to predict, so it would train on nothing. "
             f"{AIMLESS}; raise model.max_length, or set model.loss_on = all"
         )
-    lost = sum(bool(none) and text != MASK for none, text in zip(without, texts, strict=True))
+    lost = int((without & ~lone()).sum()) if without.any() else 0
     if not lost:
         return ""
     drawn = f" (drawn at random from {of:,}; training counts them all)" if of else ""
@@ -74,18 +77,24 @@ def warn_of_targets(plan: Plan, screened: ScreenedCorpus) -> None:
 
 
 def _planned(plan: Plan, phase: Phase, screened: ScreenedCorpus, coder: Callable[[], tuple[Any, int]]) -> str:
-    texts = texts_of(phase, screened)
     if plan.model.task in ("classify", "prompt"):
-        return without_targets(phase, texts, _unlabelled(plan, texts, labels_of(phase, screened)))
-    open_ = [row for row, text in enumerate(texts) if not certain(plan, phase, text)]
-    rows = None if len(open_) <= LOOKED else share_of(len(texts), LOOKED / len(texts))
+        return without_targets(phase, _unlabelled(plan, phase, screened), lambda: lone_masks(phase, screened))
+    lone = lone_masks(phase, screened)
+    sure = [certain(plan, phase, text) for rows in records_of(phase, screened) for text in rows["text"]]
+    open_ = np.flatnonzero(~np.array(sure, np.bool_))
+    rows = None if len(open_) <= LOOKED else share_of(len(sure), LOOKED / len(sure))
     if rows is not None:
         found = _coded(plan, phase, screened, rows, coder)
         if not found.all():
-            return without_targets(phase, [texts[row] for row in rows], found, len(texts))
-    without = np.zeros(len(texts), np.bool_)
-    without[open_] = _coded(plan, phase, screened, open_, coder, texts)
-    return without_targets(phase, texts, without)
+            return without_targets(phase, found, lambda: lone[list(rows)], len(sure))
+    without = np.zeros(len(sure), np.bool_)  # no tokenizer is asked about lone masks
+    without[open_] = True if lone[open_].all() else _coded(plan, phase, screened, open_.tolist(), coder)
+    return without_targets(phase, without, lambda: lone)
+
+
+def lone_masks(phase: Phase, screened: ScreenedCorpus) -> NDArray[np.bool_]:
+    """Which records of a phase are a `<MASK>` and nothing else, [records]."""
+    return np.array([text == MASK for rows in records_of(phase, screened) for text in rows["text"]], np.bool_)
 
 
 def certain(plan: Plan, phase: Phase, text: str) -> bool:
@@ -99,30 +108,23 @@ def certain(plan: Plan, phase: Phase, text: str) -> bool:
 
 
 def _coded(
-    plan: Plan,
-    phase: Phase,
-    screened: ScreenedCorpus,
-    rows: Sequence[int],
-    coder: Callable[[], tuple[Any, int]],
-    texts: Sequence[str] = (),
+    plan: Plan, phase: Phase, screened: ScreenedCorpus, rows: Sequence[int], coder: Callable[[], tuple[Any, int]]
 ) -> NDArray[np.bool_]:
-    """Whether each of these rows of a phase has no target; no tokenizer is asked about lone masks."""
-    if texts and all(texts[row] == MASK for row in rows):
-        return np.ones(len(rows), np.bool_)
+    """Whether each of these rows of a phase has no target."""
     from taciturn.models.tokens import mask_id
 
     tokenizer, limit = coder()
     some = replace(phase, rows=tuple(rows if phase.rows is None else (phase.rows[row] for row in rows)))
-    found: NDArray[np.bool_] = encoded(tokenizer, plan, some, screened, limit).aimless(mask_id(tokenizer))
-    return found
+    return encoded(tokenizer, plan, some, screened, limit).aimless(mask_id(tokenizer))
 
 
-def _unlabelled(plan: Plan, texts: Sequence[str], labels: Sequence[str | None]) -> NDArray[np.bool_]:
+def _unlabelled(plan: Plan, phase: Phase, screened: ScreenedCorpus) -> NDArray[np.bool_]:
     from taciturn.models.tasks import label_ids
 
     prompt = task_of(plan)["prompt"]
     names = plan.model.labels if prompt is None else prompt.names
-    return label_ids(texts, labels, names) < 0
+    found = [label_ids(rows["text"], rows["label"], names) < 0 for rows in records_of(phase, screened, "label")]
+    return np.concatenate([np.zeros(0, np.bool_), *found])
 
 
 def _coder(plan: Plan, screened: ScreenedCorpus) -> tuple[Any, int]:

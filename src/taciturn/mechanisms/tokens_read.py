@@ -6,7 +6,7 @@ card or export has them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -39,36 +39,42 @@ def tokens_read(plan: Plan, screened: ScreenedCorpus, ready: Materials) -> dict[
         if not phase.moves:
             continue
         tokens = ready.data[phase.name]
-        known = tokens.flat != mask
-        found = _by_part(phase, screened, tokens, known)
+        found = _by_part(phase, screened, tokens, lambda t: t.flat != mask)
         read |= found
         if not phase.private:
             open_ |= found
         elif tokens.sensitive is not None:
-            open_ |= _by_part(phase, screened, tokens, known & ~tokens.sensitive)
+            open_ |= _by_part(phase, screened, tokens, lambda t: (t.flat != mask) & (t.sensitive == 0))
     without = _once(open_)
     return {"tokens": max(_once(read), without), "without_noise": without}
 
 
-def _by_part(phase: Phase, screened: ScreenedCorpus, tokens: Tokens, counted: npt.NDArray[np.bool_]) -> dict[str, int]:
+def _by_part(
+    phase: Phase, screened: ScreenedCorpus, tokens: Tokens, counted: Callable[[Tokens], npt.NDArray[np.bool_]]
+) -> dict[str, int]:
     """Tokens of each part that a phase reads, which lie one after the other."""
-    rows = [len(screened.texts(part)) for part in phase.reads]
-    if phase.rows is not None or sum(rows) != len(tokens):  # a chosen share of one part
-        return {phase.reads[0]: int(counted.sum())}
-    each = np.add.reduceat(np.append(counted, False), tokens.offsets[:-1]) * (tokens.lengths > 0)
-    found: dict[str, int] = {}
-    start = 0
-    for part, number in zip(phase.reads, rows, strict=True):
-        own = each[start : start + number]
-        found[part] = int((own * ~_copies(screened) if part in _MASKED else own).sum())
-        start += number
-    return found
+    ends = np.cumsum([screened.size(part) for part in phase.reads])
+    if phase.rows is not None or ends[-1] != len(tokens):  # a chosen share of one part
+        return {phase.reads[0]: sum(int(counted(piece).sum()) for piece in tokens.pieces())}
+    copies = {part: _copies(screened) for part in phase.reads if part in _MASKED}
+    kept = np.concatenate(
+        [~copies[part] if part in copies else np.ones(screened.size(part), bool) for part in phase.reads]
+    )
+    found, start = np.zeros(len(ends), np.int64), 0
+    for piece in tokens.pieces():
+        rows = np.arange(start, start + len(piece))
+        each = np.add.reduceat(np.append(counted(piece), False), piece.offsets[:-1], dtype=np.int64) * (
+            piece.lengths > 0
+        )
+        np.add.at(found, np.searchsorted(ends, rows, side="right"), each * kept[rows])
+        start += len(piece)
+    return dict(zip(phase.reads, found.tolist(), strict=True))
 
 
 def _copies(screened: ScreenedCorpus) -> npt.NDArray[np.bool_]:
     """Which skeletons are of copies, whose private record is empty: they repeat what was counted."""
-    columns = (screened.table[name].to_pylist() for name in ("skeleton", "duplicate"))
-    return np.array([bool(copy) for skeleton, copy in zip(*columns, strict=True) if skeleton is not None], bool)
+    found = [rows["duplicate"] for rows in screened.stream("skeletons", "duplicate")]
+    return np.array([copy for some in found for copy in some], bool)
 
 
 def _once(parts: Mapping[str, int]) -> int:

@@ -59,8 +59,9 @@ def encode_sensitive(
     redacted: Sequence[str],
     stable: Sequence[Sequence[Interval]] | None = None,
     max_length: int | None = None,
+    first: int = 0,
 ) -> Sensitive:
-    """Records as tokens and flags.
+    """Records as tokens and flags. first: the number of the first record, for messages.
 
     stable: intervals of each original known to be masked, which settle how it lies along the redacted text. max_length: of
     the redacted text's tokens, which are cut on the right, and of what stands in the place of the masks of one record: so a
@@ -77,7 +78,7 @@ def encode_sensitive(
     mask = mask_id(tokenizer)
     public = encode_all(tokenizer, redacted, max_length)
     found = [
-        align(original, text, () if stable is None else stable[i], i)
+        align(original, text, () if stable is None else stable[i], first + i)
         for i, (original, text) in enumerate(zip(originals, redacted, strict=True))
     ]
     contents = [original[a:b] for original, marks in zip(originals, found, strict=True) for a, b in marks]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -76,14 +76,34 @@ class Tokens:
         """[records], which have nothing to predict, in whatever step: no class, or no token that can be scored."""
         if self.labels is not None:
             return self.labels < 0
-        scored = self.flat != mask if self.scored is None else self.scored.copy()
-        if self.scored is None:
-            scored[self.offsets[:-1][self.lengths > 0]] = False
+        return np.concatenate([np.zeros(0, np.bool_), *(piece._aimless(mask) for piece in self.pieces())])
+
+    def _aimless(self, mask: int) -> NDArray[np.bool_]:
+        scored = implied_targets(self.flat, self.offsets, mask) if self.scored is None else self.scored
         if self.masking is not None:
-            scored &= ~np.isin(self.flat, self.masking.special)
+            scored = scored & ~np.isin(self.flat, self.masking.special)
         found = np.concatenate([[0], np.cumsum(scored)])
         none: NDArray[np.bool_] = found[self.offsets[1:]] == found[self.offsets[:-1]]
         return none
+
+    def pieces(self, most: int = 1 << 22) -> Iterator[Tokens]:
+        """These tokens as runs of records, of ``most`` tokens or a single record each; views, of arrays on disk too."""
+        start = 0
+        while start < len(self):
+            stop = int(np.searchsorted(self.offsets, self.offsets[start] + most, side="right")) - 1
+            stop = max(stop, start + 1)
+            yield self._between(start, stop)
+            start = stop
+
+    def _between(self, start: int, stop: int) -> Tokens:
+        a, b = self.offsets[start], self.offsets[stop]
+        cut: dict[str, Any] = {
+            name: None if (x := getattr(self, name)) is None else x[a:b] for name in ("scored", "segments", "sensitive")
+        }
+        labels = None if self.labels is None else self.labels[start:stop]
+        answers = None if self.answers is None else replace(self.answers, at=self.answers.at[start:stop])
+        offsets = self.offsets[start : stop + 1] - a
+        return replace(self, flat=self.flat[a:b], offsets=offsets, labels=labels, answers=answers, **cut)
 
     def at(self, step: int) -> Tokens:
         """These tokens in a step of training: other ones are hidden each time."""
@@ -94,8 +114,20 @@ class Tokens:
         return self.offsets[rows + 1] - self.offsets[rows]
 
     @property
+    def longest(self) -> int:
+        """Tokens of the longest record."""
+        return max((int(piece.lengths.max()) for piece in self.pieces()), default=0)
+
+    @property
     def lengths(self) -> NDArray[np.int64]:
         return np.diff(self.offsets)
+
+
+def implied_targets(flat: NDArray[np.int32], offsets: NDArray[np.int64], mask: int) -> NDArray[np.bool_]:
+    """Which tokens of sequences in one array :func:`targets` scores."""
+    scored: NDArray[np.bool_] = flat != mask
+    scored[offsets[:-1][np.diff(offsets) > 0]] = False
+    return scored
 
 
 def byte_tokenizer() -> Any:

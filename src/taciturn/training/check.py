@@ -147,7 +147,7 @@ def assure(model: nn.Module, *, classify: bool = False, longest: int = 0) -> flo
 def require_isolation(plan: Plan, model: nn.Module, data: Mapping[str, Tokens | Slots]) -> None:
     """:func:`assure` before a run of ``plan`` with a noised phase."""
     if any(phase.private for phase in plan.phases):
-        longest = max(int(each.lengths.max(initial=0)) for each in data.values() if isinstance(each, Tokens))
+        longest = max(each.longest for each in data.values() if isinstance(each, Tokens))
         assure(model, classify=plan.model.task == "classify", longest=longest)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from taciturn.errors import UsageError
@@ -90,4 +91,8 @@ def _digest(tokens: Tokens | Slots) -> str:
 
 
 def _hash(*parts: Any) -> str:
-    return hashlib.blake2b(b"".join(p.tobytes() for p in parts if p is not None), digest_size=16).hexdigest()
+    found = hashlib.blake2b(digest_size=16)
+    for part in parts:
+        if part is not None:
+            found.update(np.ascontiguousarray(part).data)  # no copy: it may be larger than memory
+    return found.hexdigest()

@@ -7,15 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
 from taciturn.errors import DataError, UsageError, nearest
+from taciturn.screening.corpus.batches import ROWS, of_folder, side_by_side
 from taciturn.screening.corpus.manifest import MANIFEST, Counts, Manifest, file_digest
 from taciturn.screening.corpus.occurrences import may_show, places, regardless_of_case
+from taciturn.screening.corpus.sink import ORIGINALS, RECORDS
 from taciturn.screening.corpus.stored import fetched
 from taciturn.text.document import MASK
 from taciturn.text.notebook import table
@@ -23,6 +24,15 @@ from taciturn.text.urls import here, is_url
 
 Part = Literal["public", "private", "skeletons", "common", "redacted", "removed", "original"]
 PARTS: tuple[Part, ...] = get_args(Part)
+_TEXT: dict[str, str] = {"skeletons": "skeleton", "common": "skeleton", "original": "original"}
+_COUNTED_AS: dict[str, str] = {
+    "public": "public",
+    "private": "private",
+    "skeletons": "skeletons",
+    "common": "skeletons",
+}
+_KINDS = {"records": RECORDS.names, "originals": ORIGINALS.names, "duplicates": ["duplicate"]}
+_NO_ORIGINALS = "the original texts of this screened corpus were not kept; screen again with keep_originals"
 
 
 @dataclass(frozen=True)
@@ -53,22 +63,15 @@ class ScreenedCorpus:
 
     @cached_property
     def table(self) -> pa.Table:
-        """One row a record, in corpus order: the columns of sink.RECORDS and ``duplicate``. In the published order a copy
-        is a ``<MASK>`` before anything looks at it, so it is private."""
-        table, duplicate = self._read("records"), self._read("duplicates")["duplicate"]
-        if self.manifest.order == "as-published":
-            part = pc.if_else(duplicate, "private", table["part"])
-            table = table.set_column(table.schema.get_field_index("part"), "part", part)
-        return table.append_column("duplicate", duplicate)
+        """One row a record, in corpus order: the columns of sink.RECORDS and ``duplicate``; all of it in memory. In the
+        published order a copy is a ``<MASK>`` before anything looks at it, so it is private."""
+        return _table(self.batches(*RECORDS.names, "duplicate"), RECORDS.append(pa.field("duplicate", pa.bool_())))
 
     @cached_property
     def originals(self) -> pa.Table:
         """One row a record: the columns of sink.ORIGINALS. Raises DataError when originals were not kept."""
-        if not self.manifest.originals:
-            raise DataError(
-                "the original texts of this screened corpus were not kept; screen again with keep_originals"
-            )
-        return self._read("originals")
+        self._check("original")
+        return _table(self._stream("originals"), ORIGINALS)
 
     @property
     def key(self) -> str:
@@ -94,32 +97,82 @@ class ScreenedCorpus:
         nothing else stays "<MASK>"). original: all records untouched.
         Raises DataError for "original" when originals were not kept.
         """
-        if part not in PARTS:
-            raise UsageError(f"part '{part}' is unknown; {nearest(part, PARTS)}")
-        if part == "original":
-            return _strings(self.originals, "original")
-        if part == "redacted":
-            return _strings(self.table, "redacted")
-        if part == "removed":
-            return [_removed(text) for text in _strings(self.table, "redacted")]
-        if part in ("skeletons", "common"):
-            return [s for s in self.table["skeleton"].to_pylist() if s is not None]
-        return [text for text, _ in self._rows(part)]
+        return [text for rows in self.stream(part) for text in rows["text"]]
 
     def labels(self, part: Part) -> list[str | None]:
         """The labels of ``texts(part)``, one each. A text that is only "<MASK>" has none: a removed copy must not show
         which class it was of."""
-        texts = self.texts(part)
-        if part in ("public", "private"):
-            found = [label for _, label in self._rows(part)]
-        else:
-            kept = (
-                self.table["skeleton"].is_valid().to_pylist()
-                if part in ("skeletons", "common")
-                else [True] * len(self.table)
-            )
-            found = [label for label, keep in zip(self.table["label"].to_pylist(), kept, strict=True) if keep]
-        return [None if text == MASK else label for text, label in zip(texts, found, strict=True)]
+        return [label for rows in self.stream(part, "label") for label in rows["label"]]
+
+    def size(self, *parts: Part) -> int:
+        """How many texts these parts have; they are not all read into memory."""
+        for part in parts:
+            self._check(part)
+        return sum(self._sizes[_COUNTED_AS.get(part, "redacted")] for part in parts)
+
+    def stream(self, part: Part, *beside: str) -> Iterator[dict[str, list[Any]]]:
+        """``texts(part)``, under "text", a few thousand at a time, and what stands ``beside`` them: ``label`` as ``labels``
+        has it, other columns (of sink.RECORDS and sink.ORIGINALS) as they are."""
+        self._check(part)
+        column = _TEXT.get(part, "redacted")
+        for rows in self.batches(column, "part", "duplicate", *beside):
+            found = rows if (kept := _kept(part, rows)) is None else rows.filter(kept)
+            text = found[column]
+            if part == "private":
+                text = pc.if_else(found["duplicate"], MASK, text)
+            texts = [_removed(each) for each in text.to_pylist()] if part == "removed" else text.to_pylist()
+            out = {"text": texts, **{name: found[name].to_pylist() for name in beside}}
+            if "label" in out:
+                out["label"] = [None if t == MASK else x for t, x in zip(texts, out["label"], strict=True)]
+            yield out
+
+    def batches(self, *columns: str) -> Iterator[pa.RecordBatch]:
+        """Rows of ``table`` and ``originals``, with these columns of the two, a few thousand at a time.
+
+        Raises DataError for columns of originals when these were not kept.
+        """
+        names = {name: kind for kind, schema in _KINDS.items() for name in schema}
+        wanted: dict[str, list[str]] = {}
+        for name in dict.fromkeys(columns):
+            wanted.setdefault(names[name], []).append(name)
+        blanked = self.manifest.order == "as-published" and "part" in columns
+        if blanked:
+            wanted["duplicates"] = ["duplicate"]
+        if "originals" in wanted and not self.manifest.originals:
+            raise DataError(_NO_ORIGINALS)
+        for rows in side_by_side({kind: self._stream(kind, some) for kind, some in wanted.items()}):
+            if lacking := set(columns).difference(rows.schema.names):
+                raise DataError(
+                    f"this screened corpus does not say {' and '.join(sorted(lacking))} of its records, an older version "
+                    "wrote it; screen again"
+                )
+            if blanked:
+                part = pc.if_else(rows["duplicate"], "private", rows["part"])
+                rows = rows.set_column(rows.schema.get_field_index("part"), "part", part)
+            yield rows.select(list(dict.fromkeys(columns)))
+
+    def _check(self, part: Part) -> None:
+        if part not in PARTS:
+            raise UsageError(f"part '{part}' is unknown; {nearest(part, PARTS)}")
+        if part == "original" and not self.manifest.originals:
+            raise DataError(_NO_ORIGINALS)
+
+    @cached_property
+    def _sizes(self) -> dict[str, int]:
+        found = dict.fromkeys(("public", "private", "skeletons", "redacted"), 0)
+        for rows in self.batches("part", "duplicate", "skeleton"):
+            found["redacted"] += rows.num_rows
+            for part in ("public", "private", "skeletons"):
+                found[part] += pc.sum(_kept(part, rows)).as_py() or 0
+        return found
+
+    def _stream(self, kind: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        if self.held is not None:
+            table = self.held[kind]
+            names = table.column_names if columns is None else [n for n in columns if n in table.column_names]
+            return iter(table.select(names).to_batches(ROWS))
+        assert self.path is not None
+        return of_folder(self.path, self.manifest, kind, columns)
 
     def behind(self) -> list[list[str | None]]:
         """For each of ``texts("skeletons")``, of each of its masks, the original text that stands there; None where the
@@ -140,22 +193,8 @@ class ScreenedCorpus:
         return [there if ok else [None] * len(there) for there, ok in zip(self.behind(), may, strict=True)]
 
     def _with_skeleton(self) -> Iterator[tuple[str, str, list[int], bool]]:
-        originals = self.originals
-        if "stands" not in originals.column_names:
-            raise DataError(
-                "this screened corpus does not say what stands behind its masks, an older version wrote it; screen again"
-            )
-        columns = (originals[name].to_pylist() for name in ("original", "behind", "stands"))
-        for skeleton, text, behind, stands in zip(self.table["skeleton"].to_pylist(), *columns, strict=True):
-            if skeleton is not None:
-                yield skeleton, text, behind, stands
-
-    def _rows(self, part: Part) -> Iterator[tuple[str, str | None]]:
-        """Texts of the public or the private part, with their labels."""
-        columns = (self.table[name].to_pylist() for name in ("part", "redacted", "label", "duplicate"))
-        for where, text, label, duplicate in zip(*columns, strict=True):
-            if where == part and not (duplicate and part == "public"):
-                yield MASK if duplicate else text, label
+        for rows in self.stream("skeletons", "original", "behind", "stands"):
+            yield from zip(rows["text"], rows["original"], rows["behind"], rows["stands"], strict=True)
 
     def group_size(self, secrets: Sequence[str], part: Part = "private") -> int:
         """k(S): an upper bound on the records of ``part`` that change when every secret of S is replaced by ``<MASK>``.
@@ -176,20 +215,16 @@ class ScreenedCorpus:
         """
         wanted = sorted({regardless_of_case(s) for s in secrets if s})
         if part == "public":
-            return sum(bool(places(text, wanted)) for text in self.texts(part))
-        if part not in PARTS:
-            raise UsageError(f"part '{part}' is unknown; {nearest(part, PARTS)}")
-        original = self.originals
+            return sum(bool(places(text, wanted)) for rows in self.stream(part) for text in rows["text"])
         if part in ("skeletons", "common"):
-            both = zip(_strings(original, "original"), self.table["skeleton"].to_pylist(), strict=True)
-            return sum(may_show(text, skeleton, wanted) for text, skeleton in both if skeleton is not None)
-        columns = (
-            *(self.table[n] for n in ("part", "redacted", "label")),
-            *(original[n] for n in ("original", "stable", "suspects")),
-        )
+            both = (zip(rows["original"], rows["text"], strict=True) for rows in self.stream(part, "original"))
+            return sum(may_show(text, skeleton, wanted) for pairs in both for text, skeleton in pairs)
+        self._check(part)
+        names = ("part", "redacted", "label", "original", "stable", "suspects")
+        rows = (row for batch in self.batches(*names) for row in zip(*(c.to_pylist() for c in batch), strict=True))
         once: set[tuple[str, str | None]] = set()
         each = 0
-        for where, redacted, label, text, stable, suspects in zip(*(c.to_pylist() for c in columns), strict=True):
+        for where, redacted, label, text, stable, suspects in rows:
             found = places(text, wanted)
             if part == "original":
                 each += bool(found)
@@ -206,12 +241,6 @@ class ScreenedCorpus:
             else:
                 each += 1
         return len(once) + each
-
-    def _read(self, kind: str) -> pa.Table:
-        if self.held is not None:
-            return self.held[kind]
-        assert self.path is not None
-        return _read(self.path, self.manifest, kind)
 
 
 def load(place: str | os.PathLike[str]) -> ScreenedCorpus:
@@ -232,27 +261,20 @@ def _removed(text: str) -> str:
     return " ".join(stretch.strip(" ") for stretch in text.split(MASK) if stretch.strip(" ")) or MASK
 
 
-def _strings(table: pa.Table, column: str) -> list[str]:
-    return [str(value) for value in table[column].to_pylist()]
-
-
 def _pairs(flat: Sequence[int]) -> set[tuple[int, int]]:
     return set(zip(flat[::2], flat[1::2], strict=True))
 
 
-def _read(path: Path, manifest: Manifest, kind: str) -> pa.Table:
-    tables = []
-    for shard in manifest.shards:
-        if shard.path.startswith(f"{kind}/"):
-            with (path / shard.path).open("rb") as handle:
-                # One thread: a pool that is still starting when a short command ends aborts the interpreter.
-                tables.append(pq.ParquetFile(handle, pre_buffer=False).read(use_threads=False))
-    if not tables:
-        raise DataError(f"'{path.name}' has no {kind}; screen again")
-    table = pa.concat_tables(tables)
-    expected = manifest.counts.public + manifest.counts.private
-    if table.num_rows != expected:
-        raise DataError(
-            f"'{path.name}': {table.num_rows} rows of {kind} where the manifest counts {expected}; screen again"
-        )
-    return table
+def _table(batches: Iterator[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
+    """Batches as one table. schema: of one without rows."""
+    found = list(batches)
+    return pa.Table.from_batches(found, None if found else schema)
+
+
+def _kept(part: str, rows: pa.RecordBatch) -> pa.Array | None:
+    """Which rows have a text of a part; None for all."""
+    if part == "public":
+        return pc.and_(pc.equal(rows["part"], "public"), pc.invert(rows["duplicate"]))
+    if part == "private":
+        return pc.equal(rows["part"], "private")
+    return rows["skeleton"].is_valid() if part in ("skeletons", "common") else None

@@ -81,8 +81,8 @@ class Units:
         return Units(self.rows[at], offsets, self.weights[at], self.mentions, worth)
 
     def sizes(self, tokens: Ints) -> Ints:
-        """Tokens of each unit, [U], from the tokens of every row of the data."""
-        total = np.concatenate([[0], np.cumsum(tokens[self.rows])])
+        """Tokens of each unit, [U], from those of each of its ``rows``."""
+        total = np.concatenate([[0], np.cumsum(tokens)])
         found: Ints = np.diff(total[self.offsets])
         return found
 

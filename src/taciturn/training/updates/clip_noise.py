@@ -114,5 +114,5 @@ def _sums(
         return *work.attempt(lambda: clipped(model, tokens, mine, mask, work, factors, clip, world)), len(mine)
     if world.mesh is not None:
         raise UsageError("a sharded model clips records, not users or other units: leave train.shard out")
-    part = drawn.take(world.share(np.arange(len(drawn)), drawn.sizes(tokens.lengths)))
+    part = drawn.take(world.share(np.arange(len(drawn)), drawn.sizes(tokens.sizes(drawn.rows))))
     return *work.attempt(lambda: clipped_units(model, tokens, part, mask, work, factors, clip)), len(part)

@@ -59,7 +59,7 @@ def local_gradient(
     assert isinstance(rule, LocalUpdates)
     if world.mesh is not None or work.scale != 1.0:
         raise UsageError("local updates need a whole model in float32 or bf16: leave train.shard and dtype fp16 out")
-    users = world.share(np.arange(len(drawn)), drawn.sizes(tokens.lengths))
+    users = world.share(np.arange(len(drawn)), drawn.sizes(tokens.sizes(drawn.rows)))
     named = trainable_names(model)
     start = {p: p.detach().clone() for p in named}
     sums = Sums()
