@@ -128,11 +128,11 @@ def percent(value: float | None) -> str:
     """A share; small shares keep two significant digits.
 
     >>> percent(0.314), percent(0.0042), percent(1.0)
-    ('31%', '0.42%', '100%')
+    ('31\\xa0%', '0.42\\xa0%', '100\\xa0%')
     """
     if value is None or math.isnan(value):
         return MISSING
-    return "100%" if value == 1 else f"{general(100 * value, 2)}%"
+    return "100\u00a0%" if value == 1 else f"{general(100 * value, 2)}\u00a0%"
 
 
 def kept(text: str) -> str:
