@@ -56,7 +56,7 @@ class Planned:
         for phase in self.plan.phases:
             lines.append(
                 f"  {phase.name}: {self.plan.steps_of(phase)} steps over {phase.records} records of "
-                f"{' and '.join(phase.reads)}; {phase.event}"
+                f"{' and '.join(phase.reads)}; {_noise(phase.event)}"
             )
         lines += [f"  {line}" for line in (cost_lines(self.plan) if self.plan.target.delta is not None else [])]
         if hasattr(registry.mechanism(self.config.mechanism), "facts"):
@@ -74,6 +74,13 @@ class Planned:
     def save(self, path: PathLike) -> None:
         """Write run.toml, for `taciturn train`."""
         save_config(self.config, Path(path))
+
+
+def _noise(event: Any) -> str:
+    """The numbers of a step in a few words: sampling rate q, noise σ, and what else it has."""
+    symbols, told = {"rate": "q", "noise_multiplier": "σ"}, event.to_json()
+    numbers = [f"{symbols.get(k, k.replace('_', ' '))} = {v:.4g}" for k, v in told.items() if isinstance(v, float)]
+    return ", ".join(numbers) or ("no noise" if told["event"] == "non-private" else str(told["event"]))
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,7 @@ def verify(
         out.print(f"not verified: {why}; --without-weights checks the numbers alone")
     else:
         rest = (
-            "no file of a model was compared with what was certified"
+            "no file of a model was compared"
             if found.model_absent
             else "every file of the model is the one certified"
             if certified is None

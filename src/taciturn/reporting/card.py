@@ -109,7 +109,9 @@ def _verdict(run: RunView) -> Iterator[str]:
     yield from (f"- {_plain(reason)}" for reason in found.reasons)
     yield ""
     yield from (
-        f"- {fact['what']}: {_plain(fact['said'])}" for fact in front.facts(run) if fact["what"] != front.WITHOUT_NOISE
+        f"- {fact['what']}: {_plain(formats.powers(fact['said']))}"
+        for fact in front.facts(run)
+        if fact["what"] != front.WITHOUT_NOISE
     )
     yield ""
 

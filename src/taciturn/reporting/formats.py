@@ -7,6 +7,7 @@ smaller than the ε that holds.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 MISSING = "–"
@@ -135,13 +136,30 @@ def percent(value: float | None) -> str:
     return "100\u00a0%" if value == 1 else f"{general(100 * value, 2)}\u00a0%"
 
 
+def powers(text: str) -> str:
+    """A sentence with numbers such as 8e-05 written as beside it.
+
+    >>> powers("δ = 1e-05, from 1.05e-09 up"), powers("digest 71e-05a")
+    ('δ = 10⁻⁵, from 1.05\\xa0×\\xa010⁻⁹ up', 'digest 71e-05a')
+    """
+
+    def written(found: re.Match[str]) -> str:
+        shown = power(int(found[2]))
+        return shown if found[1] == "1" else f"{found[1]}{TIMES}{shown}"
+
+    return _SCIENTIFIC.sub(written, text)
+
+
+_SCIENTIFIC = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([+-]\d+)(?![\w])")
+
+
 def kept(text: str) -> str:
     """A sentence that breaks neither before a per cent sign nor inside an equation.
 
     >>> kept("at 1 % false alarms, ε = 3")
     'at 1\\xa0% false alarms, ε\\xa0=\\xa03'
     """
-    return text.replace(" %", "\u00a0%").replace(" = ", "\u00a0=\u00a0")
+    return powers(text).replace(" %", "\u00a0%").replace(" = ", "\u00a0=\u00a0")
 
 
 _SYMBOLS = (("epsilon", "ε"), ("delta2", "δ₂"), ("delta", "δ"), ("gamma", "γ"), ("_", " "))
