@@ -182,7 +182,7 @@ def drawn(profile: Profile, evidence: Evidence, assumptions: tuple[Assumption, .
     rates = miss_rates(evidence)
     needed = labels_needed(evidence.delta, confidence=evidence.confidence)
     if not rates:
-        why = f"no secrets were labelled, so miss rates are unknown; δ₂ ≤ δ takes {needed:,} labels"
+        why = f"no secrets were labelled, so miss rates are unknown; δ₂ ≤ δ takes {needed} labels"
         return no_guarantee("bayesian-confidentiality", DRAWN_SECRET, "substitution", evidence, why)
     gamma, delta2 = rates["gamma"], rates["delta2"] if conditional else 0.0
     total = evidence.delta if delta2 < evidence.delta else evidence.delta + delta2
