@@ -280,7 +280,8 @@ def audit(
 
     folder = run.folder if isinstance(run, TrainedRun) else Path(run)
     with telling(f"attacking {folder.name}", progress) as tell:
-        findings = attack_all(folder, attacks, **{"notify": tell, **inputs})
+        inputs.setdefault("notify", tell)
+        findings = attack_all(folder, attacks, **inputs)
     if (folder / "plan.json").is_file():
         save(folder / "audit.json", findings)
     return findings
