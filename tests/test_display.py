@@ -70,6 +70,13 @@ def test_a_notebook_has_one_picture_that_is_drawn_again(monkeypatch: pytest.Monk
     assert f"{len(TEXTS)} records" in drawn[-1]
 
 
+def test_at_the_end_every_record_is_told() -> None:
+    seen: list[pipeline.Progress] = []
+    texts = [f"Good morning {i}." for i in range(5000)]  # more than a batch
+    made = tt.screen(tt.read(texts), tt.policy("phone"), tt.policy("phone"), progress=False, notify=seen.append)
+    assert seen[-1].records == made.counts.read
+
+
 def test_the_door_does_what_the_pipeline_does_and_tells_who_asks() -> None:
     seen: list[pipeline.Progress] = []
     mine = screened(unit="document", dedup="none", notify=seen.append)
