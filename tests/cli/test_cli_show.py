@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
 
 from taciturn.cli import show
 from taciturn.cli.tables import table
@@ -100,6 +101,14 @@ def test_progress_keeps_bar_total_and_time_left(width: int) -> None:
     assert line.count("━") >= 10
     assert width < 80 or "ε 2.91 of 3" in line
     assert width < 120 or note[:20] in line
+
+
+def test_a_number_keeps_its_per_cent_sign() -> None:
+    text = Text("apart from a chance of 0.001 %; at 1 % false alarms")
+    for width in range(9, 52):
+        lines = show.between_words(text, width).plain.split("\n")
+        assert not [line for line in lines if line.startswith("%")]
+        assert " ".join(lines) == text.plain
 
 
 def test_before_the_first_step_no_total_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -47,7 +47,7 @@ def between_words(text: Text, width: int | None) -> Text:
     broken: list[Text] = []
     for line in text.split("\n", allow_blank=True):
         begin, breaks = 0, list[int]()
-        for word in re.finditer(r"\S+", line.plain):
+        for word in re.finditer(r"\S+(?: %\S*)?", line.plain):  # a number keeps its per cent sign
             if word.start() > begin and cell_len(line.plain[begin : word.end()]) > width:
                 begin = word.start()
                 breaks.append(begin)
