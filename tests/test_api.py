@@ -63,6 +63,8 @@ def test_the_readme_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     tiny = {"epochs": 1, "batch_size": 8}, {"steps": 3, "batch": 4}
     plan = tt.plan("crt", screened, "lstm", tokenizer="bytes", epsilon=3, delta=1e-3, public=tiny[0], private=tiny[1])
     assert "private: 3 steps" in str(plan)
+    assert "skeletons; no noise\n" in str(plan)
+    assert "records of private; q = " in str(plan)
     assert "ε = " in str(plan)
     run = tt.train(plan, out="runs/mail")
     assert run.certify().words
@@ -74,6 +76,8 @@ def test_the_readme_story(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         assert not [row for row in rows_of(32) if row["body"][-20:] in told or row["sender"] in told]
         assert told.startswith(("<table>", "<pre>"))
     assert "<td>32</td>" in screened._repr_html_()
+    assert "32 records" in repr(screened)
+    assert len(repr(screened)) < 160
     assert "3 steps over" in run._repr_html_()
     assert not tt.verify("model/certificate.json")
     assert not tt.verify("runs/mail/certificate.json")

@@ -70,6 +70,13 @@ def test_a_notebook_has_one_picture_that_is_drawn_again(monkeypatch: pytest.Monk
     assert f"{len(TEXTS)} records" in drawn[-1]
 
 
+def test_at_the_end_every_record_is_told() -> None:
+    seen: list[pipeline.Progress] = []
+    texts = [f"Good morning {i}." for i in range(5000)]  # more than a batch
+    made = tt.screen(tt.read(texts), tt.policy("phone"), tt.policy("phone"), progress=False, notify=seen.append)
+    assert seen[-1].records == made.counts.read
+
+
 def test_the_door_does_what_the_pipeline_does_and_tells_who_asks() -> None:
     seen: list[pipeline.Progress] = []
     mine = screened(unit="document", dedup="none", notify=seen.append)
@@ -88,3 +95,41 @@ def test_what_is_named_by_hand_is_named_and_defaulted_as_in_the_pipeline() -> No
     for name in ("corpus", "pi", "conservative"):
         assert here[name].annotation == there[name].annotation
         assert here[name].kind == there[name].kind
+
+
+def asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An attack that says what it does, and no more."""
+
+    def attacked(_folder: Any, attacks: Any, *, notify: Any) -> list[Any]:
+        for attack in attacks:
+            notify(f"{attack} [1 of 1]")
+        return []
+
+    monkeypatch.setattr("taciturn.api.attack_all", attacked)
+
+
+def test_an_audit_says_which_attack_is_made(told: io.StringIO, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    asked(monkeypatch)
+    tt.audit(tmp_path / "mail", ["exposure"])
+    plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", told.getvalue())
+    assert "attacking mail: exposure [1 of 1]" in plain
+    told.truncate(0)
+    told.seek(0)
+    tt.audit(tmp_path / "mail", ["exposure"], progress=False)
+    assert told.getvalue() == ""
+
+
+def test_a_notebook_shows_the_attack(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+    notebook = pytest.importorskip("IPython.display", reason="IPython is not installed")
+    drawn: list[str] = []
+
+    class Handle:
+        def update(self, made: Any) -> None:
+            drawn.append(made.data)
+
+    monkeypatch.setattr(notebook, "display", lambda made, **_: drawn.append(made.data) or Handle())
+    monkeypatch.setattr(show, "talk", show.Lines(file=io.StringIO(), force_terminal=False, force_jupyter=True))
+    asked(monkeypatch)
+    tt.audit(tmp_path / "mail", ["exposure"])
+    assert any("<progress></progress> exposure [1 of 1]" in each for each in drawn)
+    assert "value='1'" in drawn[-1]

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from pathlib import Path
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from taciturn.auditing.finding import Finding, save
 from taciturn.auditing.run import audit as attack_all
@@ -56,7 +56,7 @@ class Planned:
         for phase in self.plan.phases:
             lines.append(
                 f"  {phase.name}: {self.plan.steps_of(phase)} steps over {phase.records} records of "
-                f"{' and '.join(phase.reads)}; {phase.event}"
+                f"{' and '.join(phase.reads)}; {_noise(phase.event)}"
             )
         lines += [f"  {line}" for line in (cost_lines(self.plan) if self.plan.target.delta is not None else [])]
         if hasattr(registry.mechanism(self.config.mechanism), "facts"):
@@ -76,6 +76,13 @@ class Planned:
         save_config(self.config, Path(path))
 
 
+def _noise(event: Any) -> str:
+    """The numbers of a step in a few words: sampling rate q, noise σ, and what else it has."""
+    symbols, told = {"rate": "q", "noise_multiplier": "σ"}, event.to_json()
+    numbers = [f"{symbols.get(k, k.replace('_', ' '))} = {v:.4g}" for k, v in told.items() if isinstance(v, float)]
+    return ", ".join(numbers) or ("no noise" if told["event"] == "non-private" else str(told["event"]))
+
+
 @dataclass(frozen=True, slots=True)
 class TrainedRun:
     """A run's folder and what can be done with it."""
@@ -93,21 +100,30 @@ class TrainedRun:
         """State the guarantees; see :func:`taciturn.mechanisms.certify.certify`."""
         return write_certificate(self.folder, groups=groups, **labels)
 
-    def export(self, folder: PathLike, **hub: Unpack[HubOptions]) -> float:
+    def export(
+        self,
+        folder: PathLike,
+        *,
+        dtype: Literal["float32", "bfloat16", "float16"] | None = None,
+        **hub: Unpack[HubOptions],
+    ) -> float:
         """Write a folder for `from_pretrained` and for a hub, with card and certificate; the loss difference it was checked
-        to. hub: base_model, language, license, tags of the card, as in :class:`taciturn.reporting.hub.Hub`."""
+        to. dtype: cast the certified weights, and say so in cast.json. hub: base_model, language, license, tags of the card,
+        as in :class:`taciturn.reporting.hub.Hub`."""
         from taciturn.reporting.export import export
         from taciturn.reporting.hub import Hub
 
-        return export(self.folder, Path(folder), Hub(**hub))
+        return export(self.folder, Path(folder), Hub(**hub), dtype)
 
     def model(self) -> tuple[Any, Any]:
         """(model, tokenizer)."""
         return runs.Run(self.folder).model()
 
-    def audit(self, attacks: Sequence[str] = ("exposure",), **inputs: Unpack[AuditInputs]) -> list[Finding]:
+    def audit(
+        self, attacks: Sequence[str] = ("exposure",), *, progress: bool = True, **inputs: Unpack[AuditInputs]
+    ) -> list[Finding]:
         """Attack the run; see :func:`audit`."""
-        return audit(self, attacks, **inputs)
+        return audit(self, attacks, progress=progress, **inputs)
 
     def generate(self, prompt: str = "", **how: Unpack[DrawOptions]) -> list[str]:
         """Continuations of a prompt; see :func:`taciturn.models.generation.generate`."""
@@ -252,12 +268,20 @@ def train(
 
 
 def audit(
-    run: TrainedRun | PathLike, attacks: Sequence[str] = ("exposure",), **inputs: Unpack[AuditInputs]
+    run: TrainedRun | PathLike,
+    attacks: Sequence[str] = ("exposure",),
+    *,
+    progress: bool = True,
+    **inputs: Unpack[AuditInputs],
 ) -> list[Finding]:
-    """Attack a run (or any model folder); findings are kept in the run's audit.json. Inputs as in
-    :func:`taciturn.auditing.run.audit`."""
+    """Attack a run (or any model folder); findings are kept in the run's audit.json. progress: a line on a terminal and in
+    a notebook that says which attack is made. Inputs as in :func:`taciturn.auditing.run.audit`."""
+    from taciturn.display import telling
+
     folder = run.folder if isinstance(run, TrainedRun) else Path(run)
-    findings = attack_all(folder, attacks, **inputs)
+    with telling(f"attacking {folder.name}", progress) as tell:
+        inputs.setdefault("notify", tell)
+        findings = attack_all(folder, attacks, **inputs)
     if (folder / "plan.json").is_file():
         save(folder / "audit.json", findings)
     return findings

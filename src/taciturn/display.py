@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from rich.markup import escape
+
 from taciturn.cli import show
+from taciturn.cli.options import rank
 
 Notify = Callable[[Any], None]
 PACE = 0.2
@@ -36,8 +39,23 @@ def screening(label: str, wanted: bool) -> Iterator[Notify]:
 
 
 @contextmanager
+def telling(label: str, wanted: bool) -> Iterator[Callable[[str], None]]:
+    """What goes on in work of unknown length, as one line that turns: what it yields takes the words."""
+
+    @contextmanager
+    def turning() -> Iterator[Notify]:
+        with show.talk.status(escape(f"{label} …")) as status:
+            yield lambda said: status.update(escape(f"{label}: {said}"))
+
+    with _display(wanted, turning) as (notify, draw):
+        draw(label, 0, 0, "")
+        yield notify or (lambda said: draw(label, 0, 0, said))
+        draw(label, 1, 1, "")
+
+
+@contextmanager
 def _display(wanted: bool, terminal: Callable[[], Any]) -> Iterator[tuple[Notify | None, Callable[..., None]]]:
-    if not wanted or not (show.talk.is_terminal or show.talk.is_jupyter):
+    if not wanted or rank() or not (show.talk.is_terminal or show.talk.is_jupyter):
         yield (lambda _: None), _nothing
     elif show.talk.is_jupyter:
         yield None, _Picture().draw
@@ -63,5 +81,5 @@ class _Picture:
         if done < total and now - self._last < PACE:
             return
         self._last = now
-        bar = f"<progress max='{max(total, 1)}' value='{done}'></progress>"
+        bar = f"<progress max='{max(total, 1)}' value='{done}'></progress>" if total else "<progress></progress>"
         self._handle.update(self._html(f"<div>{html.escape(label)} {bar} {html.escape(said)}</div>"))

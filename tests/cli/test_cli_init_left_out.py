@@ -36,7 +36,7 @@ def test_what_is_left_out_is_said_on_the_screen_and_in_the_file(
     written = " ".join((tmp_path / "tickets.toml").read_text("utf-8").replace("#", "").split())
     for said in (
         "Left out: the text of subject", 'text = "body,subject" joins two', "Left out: the labels in intent",
-        "Left out: users.", "These may say: nick (user = …)", "20 of 120 documents are kept out: at least 20",
+        "Left out: users.", "These may say: nick (user = …)", "30 of 120 documents are kept out: at least 20",
         "Left out: canaries. There are about 120 documents; below 1,000", "Left out: labels.", "taciturn sample",
     ):  # fmt: skip
         assert said in screen

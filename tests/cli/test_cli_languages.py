@@ -37,7 +37,7 @@ def test_french_under_english_words_is_told_with_shares_and_a_better_policy(tmp_
     texts = read(corpus(tmp_path, *[FRENCH] * 12, *[ENGLISH] * 3))
     (said,) = notes(texts, policy("pii"), policy("conservative:names"))
     by = {each.language: each.share for each in speech(sample(texts))}
-    assert f"{by['fr']:.0%} of a sample of the text reads as 'fr'" in said
+    assert f"{100 * by['fr']:.0f} % of a sample of the text reads as 'fr'" in said
     assert "`conservative:names@fr`" in said
     english, french = float(said.split("it marks ")[1][:3]), float(said.split("which marks ")[1][:3])
     assert english > 0.4 > 0.2 > french

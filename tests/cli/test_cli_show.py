@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from rich.text import Text
 
 from taciturn.cli import show
 from taciturn.cli.tables import table
@@ -88,17 +89,35 @@ def test_numbers_stand_in_columns_where_they_fit_and_in_blocks_where_not() -> No
 def test_progress_keeps_bar_total_and_time_left(width: int) -> None:
     """At a long name, long notes and a million steps."""
     by = console(width)
-    with show.display(by) as progress:
-        task = progress.add_task("a very long name of a run [1] · private", total=1_000_000, note="", left="")
-        note = "loss 3.214  5,123 tokens/s  ε 2.91 of 3  valid 123.45"
-        progress.update(task, completed=999_999, note=note, left="1:02:05 left")
+    with show.display(by, "{task.fields[done]}") as progress:
+        task = progress.add_task("a very long name of a run [1] · private", total=1_000_000, done="", note="", left="")
+        note = "ε 2.91 of 3  loss 3.214  5,123 tokens/s  valid 123.45"
+        progress.update(task, completed=999_999, done="999999/1000000", note=note, left="1:02:05 left")
         progress.refresh()
     line = said(by).splitlines()[-1]
     assert len(line) <= width
     assert "999999/1000000" in line
     assert "1:02:05 left" in line
     assert line.count("━") >= 10
+    assert width < 80 or "ε 2.91 of 3" in line
     assert width < 120 or note[:20] in line
+
+
+def test_a_number_keeps_its_per_cent_sign() -> None:
+    text = Text("apart from a chance of 0.001 %; at 1 % false alarms")
+    for width in range(9, 52):
+        lines = show.between_words(text, width).plain.split("\n")
+        assert not [line for line in lines if line.startswith("%")]
+        assert " ".join(lines) == text.plain
+
+
+def test_before_the_first_step_no_total_is_made_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    by = console(80)
+    monkeypatch.setattr(show, "talk", by)
+    with show.training("mail"):
+        pass
+    assert "mail" in said(by)
+    assert "None" not in said(by)
 
 
 def test_a_step_says_what_it_is_when_it_takes_long(monkeypatch: pytest.MonkeyPatch) -> None:

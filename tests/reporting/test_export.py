@@ -86,3 +86,36 @@ def test_generate_takes_what_check_takes(run: Any, capsys: pytest.CaptureFixture
     assert generate(*load_named(str(base)), "thank", **how) == generate(*load_exported(base), "thank", **how)
     assert command(["generate", "lstm"]) == 2
     assert "a shape without weights" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("short", "dtype"), [("bf16", torch.bfloat16), ("fp16", torch.float16), ("fp32", torch.float32)]
+)
+def test_a_cast_loads_in_its_type_and_is_checked_against_the_run(
+    run: Any, tmp_path: Path, short: str, dtype: torch.dtype, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from taciturn.cli.main import run as command
+
+    out = tmp_path / "model"
+    assert command(["export", str(run.folder), "-o", str(out), "--dtype", short]) == 0
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"taciturn verify {out} --certified {run.folder}" in told
+    model = GPT2LMHeadModel.from_pretrained(out, dtype="auto")
+    whole, _ = load_exported(run.folder / "model")
+    assert model.dtype == dtype
+    assert all(torch.equal(p, q.to(dtype)) for p, q in zip(model.parameters(), whole.parameters(), strict=True))
+    assert not tt.verify(out / "certificate.json", certified=run.folder)
+    assert "cast.json" in (out / "README.md").read_text()
+
+
+def test_a_cast_is_of_a_certificate(run: Any, tmp_path: Path) -> None:
+    import shutil
+
+    from taciturn.errors import DataError
+    from taciturn.reporting.export import export
+
+    bare = shutil.copytree(run.folder, tmp_path / "bare")
+    (bare / "certificate.json").unlink()
+    with pytest.raises(DataError, match="certify the run first"):
+        export(bare, tmp_path / "model", dtype="bfloat16")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["bare"]

@@ -79,9 +79,9 @@ def audit(
     """Attack a model; one finding per name in ``attacks``. Any model folder will do, also one not trained here.
 
     canaries: what was planted, or the path of the ``canaries.json`` that says so; several plantings have a finding of
-    exposure each and one over all. search, candidates, most_minutes, notify: of exposure, see
-    :func:`taciturn.auditing.exposure.exposure.exposure`. secrets: known secrets in their contexts
-    for extraction, or a file of :func:`taciturn.auditing.extraction.secrets.read_known`. copies: records that hold one
+    exposure each and one over all. notify: told each attack as it begins, and what exposure will take. search, candidates,
+    most_minutes: see :func:`taciturn.auditing.exposure.exposure.exposure`. secrets: known secrets in their contexts for
+    extraction, or a file of :func:`taciturn.auditing.extraction.secrets.read_known`. copies: records that hold one
     canary, as planted by default; 1 where deduplication left one. members, nonmembers: texts trained on, and texts of the
     same kind never seen, one random split. coins: what that split decided, so what a bound on ε is of. reference,
     references, population, score: see :func:`taciturn.auditing.membership.membership.membership`. base: the model before
@@ -115,9 +115,11 @@ def audit(
         plain = [each for each in side or () if isinstance(each, str)]
         return [*gold(annotated), *(tagged(plain, finder) if finder is not None and plain else [])]
 
+    tell = notify or (lambda _: None)
+
     def exposed() -> list[Finding]:
         how: dict[str, Any] = {"search": search, "candidates": candidates, "most_minutes": most_minutes}
-        found = exposures(model, tokenizer, plantings, seed=seed, notify=notify, **how)
+        found = exposures(model, tokenizer, plantings, seed=seed, notify=lambda said: tell(f"exposure: {said}"), **how)
         pairs = zip(found, plantings, strict=False)
         told = [_exposed(each, planted, copies, statements, confidence) for each, planted in pairs]
         return [*told, *found[len(plantings) :]]
@@ -144,9 +146,11 @@ def audit(
                 run_it = pii_extraction if attack == "pii-extraction" else pii_reconstruction
                 return run_it(model, tokenizer, spans(members), spans(nonmembers), finder, **tags)
 
-    return holm_corrected(
-        [f for attack in attacks for f in (exposed() if attack == "exposure" else [attacked(attack)])]
-    )
+    found: list[Finding] = []
+    for number, attack in enumerate(attacks, 1):
+        tell(f"{attack} ({number} of {len(attacks)})")
+        found += exposed() if attack == "exposure" else [attacked(attack)]
+    return holm_corrected(found)
 
 
 def _check(attacks: Sequence[str], canaries: Any, secrets: Any, members: Any, nonmembers: Any, policy: Any) -> None:

@@ -151,7 +151,7 @@ def audit(
             search=search,
             candidates=candidates,
             most_minutes=most_minutes,
-            notify=lambda said: talk.print(f"exposure: {said}"),
+            notify=talk.print,
             seed=seed,
         )
     told: dict[str, Any] = {"findings": [f.to_json() for f in findings]}

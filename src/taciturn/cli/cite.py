@@ -26,11 +26,12 @@ def cite(
     import re
     import sys
 
-    from taciturn.cli.show import as_json
+    from taciturn.cli.show import as_json, step
     from taciturn.project.citing import cited_keys, entries
 
     known = entries()
-    found = [("taciturn", "all of it")] if run is None else cited_keys(run)
+    with step("looking what the run used"):
+        found = [("taciturn", "all of it")] if run is None else cited_keys(run)
     if json:
         as_json([{"key": key, "used_for": what, "bibtex": known[key]} for key, what in found])
         return

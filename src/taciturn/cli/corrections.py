@@ -40,7 +40,7 @@ def export(
     Example: `taciturn corrections export screened/ -n 200 -o todo.jsonl`
     """
     from taciturn.cli.measured import policies
-    from taciturn.cli.show import as_json, talk
+    from taciturn.cli.show import as_json, step, talk
     from taciturn.errors import UsageError
     from taciturn.screening.corpus.screened import load
     from taciturn.screening.labels import write
@@ -50,7 +50,8 @@ def export(
         raise UsageError(f"{output} exists and may hold corrections; name another file, or replace it with --force")
     corpus = load(screened)
     pi, _ = policies(corpus, joined(policy), "all-private", policy_file)
-    lines = draw(corpus, pi, n, part, seed)
+    with step("drawing records and running the policy"):
+        lines = draw(corpus, pi, n, part, seed)
     write(output, lines)
     if json:
         as_json({"lines": len(lines), "records": lines[0].records, "population": part, "seed": lines[0].seed})
@@ -88,7 +89,7 @@ def import_(
     from dataclasses import asdict
 
     from taciturn.cli.measured import parts
-    from taciturn.cli.show import as_json, out, talk
+    from taciturn.cli.show import as_json, out, step, talk
     from taciturn.errors import UsageError
     from taciturn.screening.corpus.screened import load
     from taciturn.screening.labels import read
@@ -100,10 +101,12 @@ def import_(
         )
     corpus = load(screened)
     pi, wide, public = parts(corpus, joined(policy), joined(conservative), policy_file, spared)
-    changes = compare(corpus, pi, read(done))
+    with step("running the policy on what was corrected"):
+        changes = compare(corpus, pi, read(done))
     result: dict[str, object] = asdict(changes)
     if output is not None:
-        made = rescreen(corpus, reading.corpus(paths), pi, wide, done, output, public)
+        with step("screening with the corrections"):
+            made = rescreen(corpus, reading.corpus(paths), pi, wide, done, output, public)
         result |= {
             "key": made.key,
             "policy": made.manifest.policies.pi.model_dump(),

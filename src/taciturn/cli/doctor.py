@@ -83,11 +83,12 @@ def doctor(
 
     Example: `taciturn doctor`
     """
-    from taciturn.cli.show import as_json
+    from taciturn.cli.show import as_json, step
 
     facts = _facts()
     if facts["packages"]["torch"]:
-        facts |= _device(measure)
+        with step("loading torch and measuring products"):
+            facts |= _device(measure)
     if json:
         as_json(facts)
     else:

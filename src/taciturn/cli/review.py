@@ -66,6 +66,7 @@ def review(
 
     Example: `taciturn review screened/ -n 400`
     """
+    from taciturn.cli.show import step
     from taciturn.errors import UsageError
     from taciturn.reviewing.labels_file import CORRECTED, LABELS, Design, Names, begin
     from taciturn.screening.corpus.screened import folder_of, load
@@ -89,14 +90,16 @@ def review(
     if corrections or bound:
         wider = "all-private" if corrections else joined(conservative)
         pi, wide = policies(corpus, joined(policy), wider, policy_file, spared)
-    begin(path, names, Design(n, by, seed), corpus, pi if corrections else None)
+    with step("drawing records"):
+        begin(path, names, Design(n, by, seed), corpus, pi if corrections else None)
     with alone(path):
         desk = Desk.open(path, _kinds(kinds))
         reached = None
         if pi is None or wide is None or corrections:
             lookup(desk.lines, corpus)
         else:
-            reached = Reached.over(desk.lines, corpus, pi, wide, confidence)
+            with step("running the policies on the sample"):
+                reached = Reached.over(desk.lines, corpus, pi, wide, confidence)
         beside = around(desk.lines, corpus), said
         _serve(desk, "corrections" if corrections else "labels", reviewer, reached, beside, port, browser)
         _end(desk, screened, reached(desk.lines) if reached else None, corrections, reviewer, json)

@@ -47,7 +47,7 @@ def between_words(text: Text, width: int | None) -> Text:
     broken: list[Text] = []
     for line in text.split("\n", allow_blank=True):
         begin, breaks = 0, list[int]()
-        for word in re.finditer(r"\S+", line.plain):
+        for word in re.finditer(r"\S+(?: %\S*)?", line.plain):  # a number keeps its per cent sign
             if word.start() > begin and cell_len(line.plain[begin : word.end()]) > width:
                 begin = word.start()
                 breaks.append(begin)
@@ -129,8 +129,8 @@ def training(label: str, target: float | None = None) -> Iterator[Callable[[Any]
     if not talk.is_terminal:
         yield _lines(label, target)
         return
-    with display(talk) as progress:
-        task = progress.add_task(label, total=None, note="", left="")
+    with display(talk, "{task.fields[done]}") as progress:
+        task = progress.add_task(label, total=None, done="", note="", left="")
         valid = ""
 
         def notify(p: Any) -> None:
@@ -141,6 +141,7 @@ def training(label: str, target: float | None = None) -> Iterator[Callable[[Any]
                 task,
                 total=p.total,
                 completed=p.step.number + 1,
+                done=f"{p.step.number + 1}/{p.total}",
                 description=f"{label} · {p.step.phase.name}",
                 note="  ".join(part for part in (*facts(p, target), valid) if part),
                 left="" if p.left is None else f"{duration(p.left)} left",
@@ -149,9 +150,9 @@ def training(label: str, target: float | None = None) -> Iterator[Callable[[Any]
         yield notify
 
 
-def display(console: Console, done: str = "{task.completed:.0f}/{task.total}") -> Progress:
+def display(console: Console, done: str) -> Progress:
     """One line that fits: bar, what is done of the total, and time left keep their width; name and notes share what
-    remains, and are shortened."""
+    remains, and are shortened. done: the format of what is done."""
     name, note = (Column(ratio=ratio, no_wrap=True, overflow="ellipsis") for ratio in (2, 3))
     whole = [Column(no_wrap=True) for _ in range(2)]
     return Progress(
@@ -211,16 +212,16 @@ _DRAWN = {"record": "records", "residual": "records", "user": "users", "user-ent
 
 
 def facts(p: Any, target: float | None) -> list[str]:
-    """Loss and speed where they may be known, ε spent of the target. A private phase says how many records a second are
-    *expected*: how many were drawn is secret."""
-    said = [] if p.loss is None else [f"loss {p.loss:.3f}"]
+    """ε spent of the target first, as the end is what a narrow terminal cuts; then loss and speed where they may be known. A
+    private phase says how many records a second are *expected*: how many were drawn is secret."""
+    said = [] if p.epsilon is None else [f"ε {p.epsilon:.2f}" + ("" if target is None else f" of {target:g}")]
+    if p.loss is not None:
+        said.append(f"loss {p.loss:.3f}")
     if p.speed is not None:
         said.append(
             f"{number(p.speed) if p.speed < 1000 else f'{p.speed:,.0f}'} "
             + (f"{_DRAWN[p.step.phase.unit]}/s expected" if p.step.phase.private else "tokens/s")
         )
-    if p.epsilon is not None:
-        said.append(f"ε {p.epsilon:.2f}" + ("" if target is None else f" of {target:g}"))
     return said
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import RUN_THERE, Json, comma, joined
+from taciturn.cli.options import RUN_THERE, Json, Verbose, comma, joined
 from taciturn.cli.reading import READ, Reading
 
 if TYPE_CHECKING:
@@ -109,6 +109,7 @@ def synthesize(
     ] = (),
     quality: Quality = QUALITY,
     reading: Reading = READ,
+    verbose: Verbose = False,
     json: Json = False,
 ) -> None:
     """Write a corpus of text that a certified model makes up. The certificate travels with it.
@@ -139,15 +140,16 @@ def synthesize(
     )
     with _display(n) as notify:
         done = write(run, n, output, settings, allow=allow, notify=notify)
-    _say(done)
+    _say(done, verbose, result=not json)
     quality.write(output, reading, seed)
     if json:
         as_json({"folder": str(output), **done.manifest.model_dump(mode="json")})
 
 
-def _say(done: Synthesis) -> None:
+def _say(done: Synthesis, verbose: bool, result: bool) -> None:
+    """result: whether the claims are what standard output is for."""
+    from taciturn.cli.show import claims as show_claims
     from taciturn.cli.show import talk
-    from taciturn.privacy.guarantees.guarantee import Guarantee
 
     counts, claims = done.manifest.counts, done.manifest.claims
     if done.again:
@@ -159,8 +161,8 @@ def _say(done: Synthesis) -> None:
         talk.print(f"{counts.cut:,} of {counts.kept:,} end at --max-tokens and not of themselves")
     for reason in claims["reasons"]:
         talk.print(f"not for release: {reason}")
-    for each in map(Guarantee.from_json, claims["statements"]):
-        talk.print(f"• {each.label()}")
+    if result:
+        show_claims(claims["words"], verbose)
     if claims["certified"]:
         talk.print(
             f"{done.folder}/README.md says it in full; to check it: taciturn verify {done.folder} --without-weights"

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import Parameter
 
-from taciturn.cli.options import Json
+from taciturn.cli.options import RUN_THERE, Json
 
 if TYPE_CHECKING:
     from taciturn.privacy.certificates.verify import Compared, Mismatch
@@ -17,6 +17,9 @@ def verify(
     certificate: Annotated[Path, Parameter(help="certificate.json, or the folder of a run or a model")],
     *,
     key: Annotated[Path | None, Parameter(help="a public key: also check certificate.json.sig")] = None,
+    certified: Annotated[
+        Path | None, Parameter(validator=RUN_THERE, help="of `export --dtype`: the run, to cast its weights again")
+    ] = None,
     without_weights: Annotated[
         bool, Parameter(help="the model's files need not be here: check the numbers alone", negative="")
     ] = False,
@@ -44,7 +47,7 @@ def verify(
     if not certificate.is_file():
         raise UsageError(f"{certificate}: no such certificate; taciturn certify RUN writes one")
     with step("computing the certificate again"):
-        found = examine(certificate, patient=patient)
+        found = examine(certificate, certified=certified, patient=patient)
     signature, wrong = _signature(certificate, key)
     compared, mismatches = [*found.compared, signature], [*found.mismatches, *wrong]
     incomplete = found.model_absent and not without_weights
@@ -70,10 +73,15 @@ def verify(
     if mismatches:
         out.print(f"{counted(len(mismatches))}: do not rely on this certificate")
     elif incomplete:
-        out.print("not verified: the model is not here; --without-weights checks the numbers alone")
+        why = "nobody cast the certified weights again (--certified RUN)" if found.cast else "the model is not here"
+        out.print(f"not verified: {why}; --without-weights checks the numbers alone")
     else:
         rest = (
-            "no file of a model was compared" if found.model_absent else "every file of the model is the one certified"
+            "no file of a model was compared"
+            if found.model_absent
+            else "every file of the model is the one certified"
+            if certified is None
+            else "every file of the model is the one certified, or its cast"
         )
         out.print(f"verified: every number follows from the ledger and the evidence; {rest}")
     return 4 if failed else 0

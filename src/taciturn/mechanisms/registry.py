@@ -32,15 +32,22 @@ def guarantees(name: str, phases: Phases, evidence: Evidence) -> list[Guarantee]
 
 
 def verify(
-    path: str | os.PathLike[str], *, without_weights: bool = False, patient: bool = False
+    path: str | os.PathLike[str],
+    *,
+    certified: str | os.PathLike[str] | None = None,
+    without_weights: bool = False,
+    patient: bool = False,
 ) -> list[recompute.Mismatch]:
     """Everything in which a ``certificate.json`` and the files beside it disagree; an empty list is a pass. Needs no
     torch.
 
-    without_weights: the files of the model need not be there. patient: compute as long as it takes."""
-    return recompute.verify(path, guarantees, without_weights=without_weights, patient=patient)
+    certified: of an export in another number type: the run, to cast its weights again. without_weights: the files of the
+    model need not be there. patient: compute as long as it takes."""
+    return recompute.verify(path, guarantees, certified=certified, without_weights=without_weights, patient=patient)
 
 
-def examine(path: str | os.PathLike[str], *, patient: bool = False) -> recompute.Verification:
+def examine(
+    path: str | os.PathLike[str], *, certified: str | os.PathLike[str] | None = None, patient: bool = False
+) -> recompute.Verification:
     """As :func:`verify`, with what was compared, what was not, and the certificate's first claim."""
-    return recompute.examine(path, guarantees, patient=patient)
+    return recompute.examine(path, guarantees, certified=certified, patient=patient)

@@ -56,7 +56,7 @@ def without_targets(
     drawn = f" (drawn at random from {of:,}; training counts them all)" if of else ""
     said = f"{lost} of {len(without)} records of phase {phase.name}{drawn} have no token to predict and train nothing"
     least = 1 - recall_bound(len(without) - lost, len(without), SURE) if of else lost / len(without)
-    return f"{said}, which is more than {MANY:.0%}. {AIMLESS}" if least > MANY else said
+    return f"{said}, which is more than {100 * MANY:.0f} %. {AIMLESS}" if least > MANY else said
 
 
 def warn_of_targets(plan: Plan, screened: ScreenedCorpus) -> None:

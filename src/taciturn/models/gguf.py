@@ -11,22 +11,24 @@ from pathlib import Path
 from typing import Any
 
 from taciturn.errors import MissingExtra, UsageError
+from taciturn.models import hub
 
 
 def locate(spec: str) -> tuple[str, dict[str, str]]:
     """What ``from_pretrained`` takes for a model: a folder or hub name, and ``gguf_file`` where it is such a file.
 
-    spec: a .gguf file, a folder whose only model is one .gguf file, or anything else, which is returned as it is. Raises
-    MissingExtra without the packages that read the format, UsageError when a folder holds several such files.
+    spec: a .gguf file, a folder whose only model is one .gguf file, or anything else, which is returned as it is; but for
+    a name of a hub that does not answer the folder where it was downloaded to. Raises MissingExtra without the packages that
+    read the format, UsageError when a folder holds several such files, and for a model that is neither here nor in reach.
 
-    >>> locate("gpt2")
-    ('gpt2', {})
+    >>> locate("./gpt2")
+    ('./gpt2', {})
     """
     path = Path(spec)
     if path.suffix != ".gguf":
         files = sorted(path.glob("*.gguf")) if path.is_dir() and not (path / "config.json").exists() else []
         if not files:
-            return spec, {}
+            return hub.downloaded(spec) if hub.is_name(spec) and not hub.reached() else spec, {}
         if len(files) > 1:
             raise UsageError(f"{spec} holds {len(files)} GGUF files; name one of them, e.g. {files[0]}")
         path = files[0]

@@ -91,6 +91,8 @@ def published_model(
     if source:
         model = gguf.dequantized(model, spec)
         gguf.check_read(model, spec)
+    elif name != spec:  # a download: an adapter is put on the hub's model again, wherever that lies
+        model.name_or_path = model.config._name_or_path = spec
     model.get_input_embeddings().padding_idx = (
         None  # often the end of text, which must be trained; padding never counts
     )

@@ -171,6 +171,8 @@ def load_tokenizer(spec: str, model: str, public_texts: Iterable[str] = ()) -> A
     try:
         folder, source = locate(name)
         return with_mask(AutoTokenizer.from_pretrained(folder, **source))
+    except UsageError as error:  # not here, and no hub in reach
+        raise UsageError(f"tokenizer {error}") from error
     except (OSError, ValueError) as error:
         raise UsageError(
             f"tokenizer {name!r} cannot be loaded: expected a folder with tokenizer.json or a hub name in reach "
@@ -190,7 +192,7 @@ def stated_length(model: str, options: Mapping[str, Any] | None = None) -> int |
         else:
             folder, source = locate(model)
             said = AutoConfig.from_pretrained(folder, **source).to_dict()
-    except (OSError, ValueError):
+    except (OSError, ValueError, UsageError):
         return None
     said |= options or {}
     return next((int(said[name]) for name in ("n_positions", "max_position_embeddings") if said.get(name)), None)

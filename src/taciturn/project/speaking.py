@@ -64,8 +64,8 @@ def notes(corpus: Corpus, *policies: Policy) -> list[str]:
 def _note(each: Speech, chosen: Policy, mixed: bool) -> str:
     some = _spread(each.texts, MARKED)
     start = (
-        f"{each.share:.0%} of a sample of the text reads as '{each.language}', and the policy `{chosen.name}` is made for "
-        f"{_quoted(spoken(chosen))}: it marks {marked(chosen, some):.2f} of the words there"
+        f"{100 * each.share:.0f} % of a sample of the text reads as '{each.language}', and the policy `{chosen.name}` is "
+        f"made for {_quoted(spoken(chosen))}: it marks {marked(chosen, some):.2f} of the words there"
     )
     level = _CONSERVATIVE.search(chosen.name)
     if level is None:

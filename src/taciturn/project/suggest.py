@@ -24,6 +24,8 @@ PUBLIC = (
     "Never make it from the corpus itself. A secret that is one of its values is then not covered.",
 )
 """What `public_values` may hold."""
+KEPT = SIDE * 3 // 2
+"""So many, where there are enough: texts that are on both sides, or twice on one, are not counted by an attack."""
 MOST_HELD = 1 / 3
 """Share of users (or documents) that a split keeps out at most, so that there is something left to train on."""
 
@@ -79,11 +81,12 @@ def _held_out(number: int) -> float:
     """Of so many users or documents: a twentieth, more where a membership attack needs it, and a tenth, to measure utility,
     where that would be more than ``MOST_HELD``.
 
-    >>> _held_out(4000), _held_out(120), _held_out(59), _held_out(19)
-    (0.05, 0.167, 0.1, 0.0)
+    >>> _held_out(4000), _held_out(120), _held_out(60), _held_out(59), _held_out(19)
+    (0.05, 0.25, 0.334, 0.1, 0.0)
     """
-    needed = math.ceil(1000 * SIDE / max(number, 1)) / 1000
-    return max(0.05, needed) if needed <= MOST_HELD + 1e-3 else 0.1 if number >= 20 else 0.0
+    if number < SIDE / MOST_HELD:
+        return 0.1 if number >= 20 else 0.0
+    return max(0.05, math.ceil(1000 * min(KEPT / number, MOST_HELD)) / 1000)
 
 
 def unit(look: Look) -> str:

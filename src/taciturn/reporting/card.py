@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from taciturn.privacy.certificates.exported_model import CAST
 from taciturn.privacy.guarantees.guarantee import Guarantee
 from taciturn.privacy.guarantees.release import not_to_lean_on
 from taciturn.reporting import formats
@@ -52,13 +53,15 @@ def write(folder: str | Path, run: RunView, hub: Hub = NOTHING) -> Path:
     folder = Path(folder)
     config = folder / "config.json"
     path = folder / "README.md"
-    text = render(run, json.loads(config.read_text("utf-8")) if config.exists() else {}, hub)
+    cast = (folder / CAST).is_file()
+    text = render(run, json.loads(config.read_text("utf-8")) if config.exists() else {}, hub, cast=cast)
     path.write_text(text, encoding="utf-8", newline="\n")
     return path
 
 
-def render(run: RunView, config: Mapping[str, Any] | None = None, hub: Hub = NOTHING) -> str:
-    """The card as Markdown with the YAML head that model hubs read. config: config.json of the model."""
+def render(run: RunView, config: Mapping[str, Any] | None = None, hub: Hub = NOTHING, *, cast: bool = False) -> str:
+    """The card as Markdown with the YAML head that model hubs read. config: config.json of the model. cast: whether its
+    weights are the certified ones in another number type."""
     config = run.model if config is None else config
     kind, module = kind_of(run, config), _MODULES.get(str(config.get("model_type")))
     parts = [
@@ -74,13 +77,15 @@ def render(run: RunView, config: Mapping[str, Any] | None = None, hub: Hub = NOT
         "## What was tried against it\n",
         *_audit(run),
         "## What it was trained on\n",
-        *_training(run, config),
+        *_training(run, {} if cast else config),
+        *([_CAST.format(dtype=config.get("dtype"))] if cast else []),
         "## Intended use and limits\n",
         _LIMITS,
         "## How to load it\n",
         _load(kind, module),
         "## How to check it\n",
         _VERIFY,
+        *([_VERIFY_CAST] if cast else []),
     ]
     return "\n".join(parts)
 
@@ -104,7 +109,9 @@ def _verdict(run: RunView) -> Iterator[str]:
     yield from (f"- {_plain(reason)}" for reason in found.reasons)
     yield ""
     yield from (
-        f"- {fact['what']}: {_plain(fact['said'])}" for fact in front.facts(run) if fact["what"] != front.WITHOUT_NOISE
+        f"- {fact['what']}: {_plain(formats.powers(fact['said']))}"
+        for fact in front.facts(run)
+        if fact["what"] != front.WITHOUT_NOISE
     )
     yield ""
 
@@ -219,6 +226,11 @@ The weights are bfloat16: trained in float32 and rounded after the last step, wh
 the rounded weights; how well the model predicts was measured before.
 """
 
+_CAST = """\
+The weights here are the certified ones cast to {dtype}, which is post-processing: every claim covers them. Attacks and
+measurements were made on the certified weights.
+"""
+
 _LIMITS = """\
 Meant for text like the text it was trained on. It may state what is false, and repeat any biases of its corpus.
 
@@ -231,6 +243,11 @@ Meant for text like the text it was trained on. It may state what is false, and 
 _VERIFY = """\
 `certificate.json` beside this card lists every claim with its assumptions. `taciturn verify certificate.json` recomputes
 each ε from the ledger of the run and compares the digests; it needs the run's `ledger.jsonl` and no torch.
+"""
+
+_VERIFY_CAST = """\
+`cast.json` names the files that hold another number type than was certified. With the certified files,
+`taciturn verify . --certified RUN` casts them again and compares; without them `verify` does not pass.
 """
 
 

@@ -7,6 +7,7 @@ smaller than the ε that holds.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 MISSING = "–"
@@ -128,11 +129,28 @@ def percent(value: float | None) -> str:
     """A share; small shares keep two significant digits.
 
     >>> percent(0.314), percent(0.0042), percent(1.0)
-    ('31%', '0.42%', '100%')
+    ('31\\xa0%', '0.42\\xa0%', '100\\xa0%')
     """
     if value is None or math.isnan(value):
         return MISSING
-    return "100%" if value == 1 else f"{general(100 * value, 2)}%"
+    return "100\u00a0%" if value == 1 else f"{general(100 * value, 2)}\u00a0%"
+
+
+def powers(text: str) -> str:
+    """A sentence with numbers such as 8e-05 written as beside it.
+
+    >>> powers("δ = 1e-05, from 1.05e-09 up"), powers("digest 71e-05a")
+    ('δ = 10⁻⁵, from 1.05\\xa0×\\xa010⁻⁹ up', 'digest 71e-05a')
+    """
+
+    def written(found: re.Match[str]) -> str:
+        shown = power(int(found[2]))
+        return shown if found[1] == "1" else f"{found[1]}{TIMES}{shown}"
+
+    return _SCIENTIFIC.sub(written, text)
+
+
+_SCIENTIFIC = re.compile(r"(?<![\w.])(\d(?:\.\d+)?)e([+-]\d+)(?![\w])")
 
 
 def kept(text: str) -> str:
@@ -141,7 +159,7 @@ def kept(text: str) -> str:
     >>> kept("at 1 % false alarms, ε = 3")
     'at 1\\xa0% false alarms, ε\\xa0=\\xa03'
     """
-    return text.replace(" %", "\u00a0%").replace(" = ", "\u00a0=\u00a0")
+    return powers(text).replace(" %", "\u00a0%").replace(" = ", "\u00a0=\u00a0")
 
 
 _SYMBOLS = (("epsilon", "ε"), ("delta2", "δ₂"), ("delta", "δ"), ("gamma", "γ"), ("_", " "))

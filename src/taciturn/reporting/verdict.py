@@ -152,8 +152,8 @@ def _labelled(claims: Sequence[Guarantee], evidence: Evidence | None) -> Iterato
     if bound > DRAWN_DELTA:
         needed = labels_needed(DRAWN_DELTA, confidence=evidence.confidence)
         told = (
-            f"{evidence.labelled} labels leave open that the policies miss {round_up(100 * bound)} % of secrets, and "
-            f"{100 * DRAWN_DELTA:g} % is the most; {needed} without a miss are enough"
+            f"{evidence.labelled:,} labels leave open that the policies miss {round_up(100 * bound)} % of secrets, and "
+            f"{100 * DRAWN_DELTA:g} % is the most; {needed:,} without a miss are enough"
         )
         yield Reason(told, Cause.FEW_LABELS)
 

@@ -188,7 +188,7 @@ class _Watch:
         self._corpus, self._pieces, self._max_bad, self._notify = corpus, pieces, max_bad, notify
         self._tally, self._bad, self._seen = Tally(), list[Quarantined](), Seen()
         self._total, self._begun = sum(p.size for p in pieces), time.monotonic()
-        self._records = self._whole = self._within = self._resumed = self._resumed_records = 0
+        self._records = self._rows = self._whole = self._within = self._resumed = self._resumed_records = 0
 
     def progress(self, records: int, characters: int) -> None:
         """Progress inside a piece."""
@@ -207,6 +207,7 @@ class _Watch:
             raise DataError(self._too_many(done.number))
         if not self._seen.add(ids) and (where := repeated_place(job, self._pieces[: done.number + 1])):
             raise repeated(where)
+        self._rows += done.rows
         self._whole += piece.size
         self._within = max(0, self._within - piece.size)
         if resumed:
@@ -220,6 +221,8 @@ class _Watch:
         self._corpus.check(self._tally)
         if not self._tally.documents:
             raise DataError(f"none of the {self._tally.quarantined} items can be read: {self._named()}")
+        self._records = self._rows  # of a piece's last batch, which may be small, nothing was told
+        self._tell()
 
     def _tell(self) -> None:
         seen = min(self._total, self._whole + self._within)

@@ -60,7 +60,12 @@ def claims_of(folder: Path, conditions: Sequence[str], allow: Sequence[Allow]) -
         return Claims(reasons=("the model has no certificate: nothing is promised",))
     found = examine(path, patient=True)
     if found.mismatches or found.model_absent:
-        what = "; ".join(map(str, found.mismatches[:3])) or "the files of the model are not there"
+        absent = (
+            "its weights are a cast of the certified ones, which write the text"
+            if found.cast
+            else "its files are absent"
+        )
+        what = "; ".join(map(str, found.mismatches[:3])) or absent
         raise GuaranteeError(
             f"{path} is not this model's certificate, or is damaged: {what[:600]}; certify the run again"
         )

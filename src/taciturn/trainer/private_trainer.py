@@ -3,7 +3,7 @@ certificate are those of :func:`taciturn.train`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ class PrivateTrainer:
 
     Raises UsageError naming each field of ``args`` that cannot be honoured, with the reason (trainer/fields.py), and what
     :func:`taciturn.plan` raises.
+
+    Under torchrun every process makes one and calls the same methods in the same order.
     """
 
     def __init__(
@@ -71,7 +73,7 @@ class PrivateTrainer:
         settings: Any = {**given_model.settings(model, processing_class, base), **said.model}
         if (lora := given_model.adapter(peft_config)) is not None:
             settings["lora"] = lora
-        given_model.keep(model, processing_class, base)
+        self._once(lambda: given_model.keep(model, processing_class, base))
         seeds: Any = said.seeds
         how_to_run: Any = {**said.train, **(train or {})}
         planned = api.plan(
@@ -126,13 +128,21 @@ class PrivateTrainer:
     def certificate(self) -> Certificate:
         """What may be said of the trained model; written into output_dir when first asked for."""
         path = self._folder / CERTIFICATE
-        return Certificate.read(path) if path.is_file() else self.run.certify()
+        self._once(lambda: None if path.is_file() else self.run.certify().digest)
+        return Certificate.read(path)
 
     def save_model(self, output_dir: str, **hub: Any) -> None:
         """Write a new folder that is ready for the hub: weights, tokenizer, model card, certificate and its ledger. hub: as
         :meth:`taciturn.api.TrainedRun.export` takes it."""
         _ = self.certificate
-        self.run.export(output_dir, **{**self._hub, **hub})
+        self._once(lambda: self.run.export(output_dir, **{**self._hub, **hub}))
+
+    def _once(self, write: Callable[[], Any]) -> None:
+        """Under torchrun process 0 alone writes, and the others wait until it has."""
+        from taciturn.training.distributed.processes import joined
+
+        with joined(self.args.ddp_timeout / 60) as world:
+            world.once(write)
 
     def add_callback(self, callback: Any) -> None:
         """One more callback, an object or its class."""

@@ -37,6 +37,15 @@ def test_a_number_is_never_printed_alone():
     assert "provided that the wide policy sees the rest" in make().words()
 
 
+def test_in_short_no_condition_is_left_out_but_counted():
+    few, many = make(assumptions=(SAFE, OPEN, OPEN)), make(assumptions=(SAFE, OPEN, OPEN, OPEN))
+    assert few.in_short() == few.words()
+    assert many.in_short().endswith("; provided that its 3 open assumptions hold).")
+    assert many.in_short().startswith(many.words().partition("; provided")[0])
+    lost = make(epsilon=math.inf, status="none", reason="nothing was labelled", assumptions=(OPEN,) * 3)
+    assert lost.in_short() == lost.words()
+
+
 def test_words_say_what_the_number_allows():
     assert make().words().startswith("Anyone who sees the model can raise the odds of any guess")
     assert "factor of at most 9.21" in make().words()

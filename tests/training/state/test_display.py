@@ -84,7 +84,7 @@ def test_a_long_run_without_evaluations_shows_that_it_goes_on(monkeypatch: pytes
             notify(progress(i, float(i)))
     lines = said.getvalue().splitlines()
     assert len(lines) == 3  # every 30 of 100 seconds
-    assert lines[0] == "mail: step 31/1000 (private), 12.5 records/s expected, ε 1.50, 0:30, 1:02:05 left"
+    assert lines[0] == "mail: step 31/1000 (private), ε 1.50, 12.5 records/s expected, 0:30, 1:02:05 left"
 
 
 def test_the_last_step_and_every_evaluation_get_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -96,7 +96,7 @@ def test_the_last_step_and_every_evaluation_get_a_line(monkeypatch: pytest.Monke
         notify(progress(999, 2.0))
     assert said.getvalue().splitlines() == [
         "mail: step 4/1000 (public), loss 1.000, perplexity outside secrets 8.12, 0:01",
-        "mail: step 1000/1000 (private), 12.5 records/s expected, ε 1.50 of 2, 0:02, 1:02:05 left",
+        "mail: step 1000/1000 (private), ε 1.50 of 2, 12.5 records/s expected, 0:02, 1:02:05 left",
     ]
 
 

@@ -2,8 +2,9 @@
 
     run folder    certificate.json  plan.json …  model/**          the model is all of model/
     export        certificate.json  plan.json …  README.md  **     the model is all but what BESIDE lists
+    … --dtype     the same, with cast.json                         as above; some files are of another type (cast.py)
 
-The second is what `taciturn export` writes. There every file that is neither certified nor in BESIDE is a difference.
+The last two are what `taciturn export` writes. There every file that is neither certified nor in BESIDE is a difference.
 """
 
 from __future__ import annotations
@@ -18,11 +19,13 @@ from taciturn.errors import DataError
 from taciturn.privacy.certificates.digests import file_digest, opened, tree
 
 EVIDENCE, LEDGER, CERTIFICATE, MODEL = "evidence.json", "ledger.jsonl", "certificate.json", "model"
+CAST = "cast.json"
+"""Which files of an export hold the certified weights in another number type (cast.py), where it has such."""
 VALUES = "values.json"
 """The table of common values that a run released (taciturn/training/values/table.py), where it did."""
 COPIED = (CERTIFICATE, f"{CERTIFICATE}.sig", "plan.json", EVIDENCE, LEDGER, VALUES)
 """What an export copies from the run's folder."""
-BESIDE = frozenset({*COPIED, "README.md", "LICENSE", ".gitattributes"})
+BESIDE = frozenset({*COPIED, CAST, "README.md", "LICENSE", ".gitattributes"})
 """What may lie in the top folder of a model and is no part of it: the certificate and its files, prose, and what a hub
 adds. No loader reads these."""
 LOADED = (

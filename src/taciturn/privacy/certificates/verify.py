@@ -18,9 +18,10 @@ from taciturn.privacy import limits
 from taciturn.privacy.accounting.effort import at_most
 from taciturn.privacy.accounting.rounding import agrees, up, upwards
 from taciturn.privacy.certificates import exported_model
+from taciturn.privacy.certificates.cast import Cast, differences, made_again
 from taciturn.privacy.certificates.certificate import Certificate, digest_of, off_plan, recompute, sentences
 from taciturn.privacy.certificates.digests import canonical, load_json, read_bytes
-from taciturn.privacy.certificates.exported_model import LEDGER
+from taciturn.privacy.certificates.exported_model import CAST, LEDGER, MODEL
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.privacy.guarantees.claims import Claims
 
@@ -57,37 +58,55 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class Verification:
-    """What was compared and what differs; ``claim``: the certificate's first statement in words, if nothing does."""
+    """What was compared and what differs; ``claim``: the certificate's first statement in words, if nothing does. ``cast``:
+    whether the files are said to be the certified ones in another number type."""
 
     compared: tuple[Compared, ...]
     mismatches: tuple[Mismatch, ...]
     claim: str | None = None
+    cast: bool = False
 
     @property
     def model_absent(self) -> bool:
-        """Whether there was no model to compare with what was certified."""
+        """Whether there was no model to compare with what was certified, or nothing certified to compare its cast with."""
         return any(each.what == "model" and each.state == "absent" for each in self.compared)
 
 
 def verify(
-    path: str | os.PathLike[str], claims: Claims, *, without_weights: bool = False, patient: bool = False
+    path: str | os.PathLike[str],
+    claims: Claims,
+    *,
+    certified: str | os.PathLike[str] | None = None,
+    without_weights: bool = False,
+    patient: bool = False,
 ) -> list[Mismatch]:
     """Everything in which ``certificate.json`` and the files beside it disagree; an empty list is a pass.
 
-    claims: what a mechanism may state. without_weights: the model need not be there; otherwise its absence is in the list.
+    claims: what a mechanism may state. certified: as in :func:`examine`. without_weights: the model need not be there;
+    otherwise its absence is in the list.
     patient: let the accountant compute as long as it takes (the files are of somebody you trust).
 
     Plan, evidence and ledger must lie beside it, and every file of the model (model/ or the same folder). Raises nothing but
     what the interpreter does when it is stopped.
     """
-    found = examine(path, claims, patient=patient)
+    found = examine(path, claims, certified=certified, patient=patient)
     if found.model_absent and not without_weights:
-        return [*found.mismatches, Mismatch("model_files", "the files of a model", "none here: nothing was compared")]
+        here = "those of a cast that nobody made again" if found.cast else "none here: nothing was compared"
+        return [*found.mismatches, Mismatch("model_files", "the files of a model", here)]
     return list(found.mismatches)
 
 
-def examine(path: str | os.PathLike[str], claims: Claims, *, patient: bool = False) -> Verification:
-    """As :func:`verify`, in full: the state of each thing beside every difference."""
+def examine(
+    path: str | os.PathLike[str],
+    claims: Claims,
+    *,
+    certified: str | os.PathLike[str] | None = None,
+    patient: bool = False,
+) -> Verification:
+    """As :func:`verify`, in full: the state of each thing beside every difference.
+
+    certified: a run, or an export of it as certified, to make the files of a cast export again (cast.py). Without it those
+    count as absent."""
     path = Path(path)
     try:
         fields = load_json(path)
@@ -97,23 +116,49 @@ def examine(path: str | os.PathLike[str], claims: Claims, *, patient: bool = Fal
         wrong = Mismatch(path.name, "a certificate", _said(error))
         return Verification((Compared("certificate", "differs", "it is none"),), (wrong,))
     numbers = _numbers(path.parent, fields, claims, math.inf if patient else EFFORT)
-    model = exported_model.differences(path.parent, certificate.model_files)
-    files = [Mismatch(f"model_files.{name}", was, now) for name, was, now in model or []]
+    model, files = _model(path.parent, certificate, None if certified is None else Path(certified))
     compared = (
         _compared("certificate", own, "its form, its fields and its digest of itself"),
         _compared("numbers", numbers, "every ε, μ and sentence; none says more than plan, evidence and ledger give"),
-        Compared("model", "absent", f"not compared: none of its {len(certificate.model_files)} files is here")
-        if model is None
-        else _compared(
-            "model", files, f"each of its {len(certificate.model_files)} files, and that there are no others"
-        ),
+        model,
         Compared("created", "absent", f"{certificate.created} is the issuer's word, nothing here confirms it"),
         Compared(
             "versions", "absent", f"{len(certificate.versions)} packages by the issuer's word, nothing confirms them"
         ),
     )
     found = (*own, *numbers, *files)
-    return Verification(compared, found, certificate.words[0] if certificate.words and not found else None)
+    claim = certificate.words[0] if certificate.words and not found else None
+    return Verification(compared, found, claim, _is_cast(path.parent))
+
+
+def _model(folder: Path, certificate: Certificate, certified: Path | None) -> tuple[Compared, list[Mismatch]]:
+    """The files of the model, as certified or as their cast."""
+    known, number = certificate.model_files, len(certificate.model_files)
+    try:
+        cast = Cast.read(folder) if _is_cast(folder) else None
+    except (TaciturnError, *_DEFECTS) as error:
+        wrong = [Mismatch(CAST, "which files are of another type", _said(error))]
+        return _compared("model", wrong, ""), wrong
+    if cast is None:
+        found = exported_model.differences(folder, known)
+        if found is None:
+            return Compared("model", "absent", f"not compared: none of its {number} files is here"), []
+        files = [Mismatch(f"model_files.{name}", was, now) for name, was, now in found]
+        return _compared("model", files, f"each of its {number} files, and that there are no others"), files
+    files = [Mismatch(*each) for each in differences(folder, cast, certificate.digest, known)]
+    if certified is None and not files:
+        said = (
+            f"its {number} files are those of {CAST}, and {len(cast.model_files)} of them hold {cast.dtype} by the word of "
+            "whoever wrote it: not compared with what was certified; --certified RUN makes them again"
+        )
+        return Compared("model", "absent", said), []
+    if certified is not None and not files:
+        files = [Mismatch(*each) for each in made_again(certified, cast, known)]
+    return _compared("model", files, f"each of its {number} files, as certified or as its cast to {cast.dtype}"), files
+
+
+def _is_cast(folder: Path) -> bool:
+    return os.path.lexists(folder / CAST) and not os.path.lexists(folder / MODEL)
 
 
 def _compared(what: str, found: Sequence[Mismatch], words: str) -> Compared:

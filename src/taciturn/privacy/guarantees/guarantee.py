@@ -113,8 +113,20 @@ class Guarantee:
 
     def words(self) -> str:
         """One sentence for a reader who decides whether the model may leave the house."""
+        return self._said(self._terms())
+
+    def in_short(self) -> str:
+        """The same where the conditions stand beside it: more than two are told by their number."""
+        number = sum(not each.enforced for each in self.assumptions)
+        return (
+            self.words()
+            if number <= 2 or self.reason
+            else self._said(f"; provided that its {number} open assumptions hold")
+        )
+
+    def _said(self, terms: str) -> str:
         mu = "" if self.trade_off is None else f"; {self.trade_off.label()}"
-        return f"{self._claim()}{self._attacks()} ({self.label()}{mu}{self._terms()})."
+        return f"{self._claim()}{self._attacks()} ({self.label()}{mu}{terms})."
 
     def __str__(self) -> str:
         return self.words()

@@ -151,9 +151,10 @@ def _quality_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
 
 
 def _claim_words(runs: Sequence[RunView], names: Sequence[str]) -> list[str]:
-    """One run: its leading claims in full. Several: each claim once, short, with the models that share it."""
+    """One run: its leading claims, of more than two open assumptions their number. Several: each claim once, short, with the
+    models that share it."""
     if len(runs) == 1:
-        return [claim.words() for claim in leading_claims(runs[0])] or [
+        return [claim.in_short() for claim in leading_claims(runs[0])] or [
             f"{names[0]} is not certified: nothing is promised."
         ]
     labelled = list(zip(names, runs, strict=True))

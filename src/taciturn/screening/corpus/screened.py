@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -42,7 +42,7 @@ class ScreenedCorpus:
 
     manifest: Manifest
     path: Path | None = None
-    held: Mapping[str, pa.Table] | None = field(default=None, repr=False)
+    held: Mapping[str, pa.Table] | None = None
 
     @classmethod
     def load(cls, place: str | os.PathLike[str]) -> ScreenedCorpus:
@@ -81,6 +81,11 @@ class ScreenedCorpus:
     @property
     def counts(self) -> Counts:
         return self.manifest.counts
+
+    def __repr__(self) -> str:
+        place, counts = "in memory" if self.path is None else self.path.name, self.counts
+        told = f"{counts.read:,} records, {counts.public:,} public, {counts.private:,} private"
+        return f"<ScreenedCorpus {place}: {told}; key {self.manifest.key}>"
 
     def _repr_html_(self) -> str:
         counts = self.counts
