@@ -44,7 +44,8 @@ def normals(n: int, seed: int = 7, draws: int = 1) -> NDArray[np.float32]:
 def transformed(words: bytes, std: float = 1.0) -> NDArray[np.float32]:
     n = len(words) // 12
     out = np.empty((2, n), np.float32)
-    box_muller(np.frombuffer(words, np.uint8), std, np.empty(n), np.empty(n, np.float32), out)
+    radii, angles = np.frombuffer(words[: 8 * n], np.int64), np.frombuffer(words[8 * n :], np.int32)
+    box_muller(radii, angles, std, np.empty(n), np.empty(n, np.float32), out)
     return out
 
 
