@@ -188,26 +188,28 @@ class _Normals:
     """Chunk i of a stream of N(0, std²) draws, for any i; owns the scratch of one thread."""
 
     def __init__(self, key: bytes, std: float, draws: int) -> None:
-        self._std, self._draws = std / math.sqrt(draws), draws
-        self._stream = Keystream(key, _WORD_BYTES)
+        self._std = std / math.sqrt(draws)
+        self._streams = [Keystream(key, _WORD_BYTES) for _ in range(draws)]
         self._radius, self._angle = np.empty(PART, np.float64), np.empty(PART, np.float32)
-        self._sum, self._one = np.empty((2, PAIRS), np.float32), np.empty((2, PART), np.float32)
+        self._sum, self._one = np.empty((2, PART), np.float32), np.empty((2, PART), np.float32)
 
     def chunk(self, index: int) -> Iterator[tuple[int, NDArray[np.float32]]]:
-        """``CHUNK`` normals in pieces, each with the place of its first; overwritten by the next call."""
-        for draw in range(self._draws):
-            words = self._stream.read((index * self._draws + draw) * _WORD_BYTES // BLOCK_BYTES)
-            radii, angles = words[: 8 * PAIRS].view(np.int64), words[8 * PAIRS :].view(np.int32)
-            for first in range(0, PAIRS, PART):
-                part = slice(first, first + PART)
-                total = self._sum[:, part]
-                out = self._one if draw else total
-                box_muller(radii[part], angles[part], self._std, self._radius, self._angle, out)
+        """``CHUNK`` normals in pieces, each with the place of its first; a piece is overwritten by the next but one."""
+        draws = len(self._streams)
+        read = [
+            stream.read((index * draws + draw) * _WORD_BYTES // BLOCK_BYTES)
+            for draw, stream in enumerate(self._streams)
+        ]
+        for first in range(0, PAIRS, PART):
+            for draw, words in enumerate(read):
+                radii = words[8 * first : 8 * (first + PART)].view(np.int64)
+                angles = words[8 * PAIRS + 4 * first : 8 * PAIRS + 4 * (first + PART)].view(np.int32)
+                out = self._one if draw else self._sum
+                box_muller(radii, angles, self._std, self._radius, self._angle, out)
                 if draw:
-                    np.add(total, out, out=total)
-                if draw == self._draws - 1:
-                    yield first, total[0]
-                    yield PAIRS + first, total[1]
+                    np.add(self._sum, out, out=self._sum)
+            yield first, self._sum[0]
+            yield PAIRS + first, self._sum[1]
 
 
 def box_muller(
