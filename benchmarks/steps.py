@@ -212,7 +212,10 @@ def measured(name: str, rounds: int, warm: int) -> Iterator[dict[str, Any]]:
 
 def table(rows: list[dict[str, Any]]) -> str:
     """Medians over rounds of the plain step, and of each way's ratio to the plain step of its round median and quartiles."""
-    ways = list(WAYS)[1:]
+    seen = {way for row in rows for way in row.get("processor", [])} | {
+        row["refused"] for row in rows if "refused" in row
+    }
+    ways = [*(way for way in list(WAYS)[1:] if way in seen), *sorted(seen - set(WAYS))]
     lines = [
         f"| model, rounds | plain, ms | {' | '.join(f'{way}, × plain' for way in ways)} |",
         "|---" * (2 + len(ways)) + "|",

@@ -32,3 +32,12 @@ def test_the_table_beside_opacus_says_what_its_rows_say(monkeypatch: pytest.Monk
     page = (ROOT / "docs" / "benchmarks.md").read_text()
     assert {row["model"] for row in rows if "processor" in row} == set(steps.SIZES)
     assert steps.table(rows) in page
+
+
+def test_the_table_of_the_noise_says_what_its_rows_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(ROOT))
+    steps = import_module("benchmarks.steps")
+    path = ROOT / "experiments" / "rows" / "steps_noise.jsonl"
+    table = steps.table([json.loads(line) for line in path.read_text().splitlines()])
+    assert "ours before" in table
+    assert table in (ROOT / "docs" / "benchmarks.md").read_text()

@@ -129,21 +129,25 @@ def _squared_norms(tape: Tape) -> Tensor:
         twice = [key for key in keys_of(use) if isinstance(use, LSTMUse) and times[key] > 1]
         if twice:
             raise UsageError(f"{twice[0]} was used twice in one pass: an LSTM's per-record gradients need a single run")
-    found: dict[str, Tensor] = {}
-    for key, (norms, _) in tape.squared.items():
-        found[key] = norms + cross_terms(by_key[key], tape.units)
-    cancelled = torch.stack([found[key] < CANCELLED * terms for key, (_, terms) in tape.squared.items()])
-    if bool(cancelled.any()):  # of a use that was not kept the tape has seen to that
-        for key, units in zip(tape.squared, cancelled, strict=True):
-            for u in units.nonzero().flatten().tolist():
-                found[key][u] = _exactly(by_key[key], u)
-    zero = torch.zeros(tape.units, device=next(iter(found.values())).device)
-    layers = dict.fromkeys(tape.layers, zero)
-    for key, (_, terms) in tape.squared.items():
-        found[key] = widened(found[key], terms, tape.slack.get(key, 0.0))
-    for key, squared in found.items():
-        layers[layer_of(key)] = layers[layer_of(key)] + squared
-    return torch.stack(list(layers.values())).clamp_min_(0)
+    # As one matrix, a row a key: on a GPU a few kernels for all layers, not a dozen for each.
+    squared_KU = torch.stack([_together(by_key[key], norms, tape.units) for key, (norms, _) in tape.squared.items()])
+    terms_KU = torch.stack([terms for _, terms in tape.squared.values()])
+    cancelled_KU = squared_KU < CANCELLED * terms_KU
+    if bool(cancelled_KU.any()):  # of a use that was not kept the tape has seen to that
+        keys = list(tape.squared)
+        for k, u in cancelled_KU.nonzero().tolist():
+            squared_KU[k, u] = _exactly(by_key[keys[k]], u)
+    layers: dict[str, list[Tensor]] = {layer: [] for layer in tape.layers}
+    for key, squared, terms in zip(tape.squared, squared_KU, terms_KU, strict=True):
+        layers[layer_of(key)].append(widened(squared, terms, tape.slack.get(key, 0.0)))
+    most, zero = max(map(len, layers.values())), squared_KU.new_zeros(tape.units)
+    padded = [row for rows in layers.values() for row in [*rows, *[zero] * (most - len(rows))]]
+    return torch.stack(padded).view(len(layers), most, tape.units).sum(1).clamp_min_(0)
+
+
+def _together(uses: list[Use], norms_U: Tensor, units: int) -> Tensor:
+    """The squared norms of what uses of the same parameter add to it, from the sum of theirs."""
+    return norms_U + cross_terms(uses, units) if len(uses) > 1 else norms_U
 
 
 def _exactly(uses: list[Use], u: int) -> Tensor:

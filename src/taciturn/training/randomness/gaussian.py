@@ -23,8 +23,9 @@ from taciturn.errors import UsageError
 from taciturn.training.randomness.keystream import BLOCK_BYTES, Keystream, stream_key
 
 GRID_BITS = 10  # released entries are multiples of a power of two in (std·2⁻¹¹, std·2⁻¹⁰]
-CHUNK = 1 << 17  # normals made at a time (2 MB of scratch): calls long enough that threads seldom wait for each other
+CHUNK = 1 << 17  # normals of which the words lie together: calls long enough that threads seldom wait for each other
 PAIRS = CHUNK // 2
+PART = PAIRS // 2  # pairs made at a time: what they are made of and what they are added to stays in a core's cache
 _WORD_BYTES = 12 * PAIRS  # a pair takes 96 bits
 _COINS_AT_A_TIME = 1 << 18
 _REST = 53 - 16
@@ -167,13 +168,13 @@ def add_noise(
     def work(mine: Sequence[int]) -> None:
         normals = _Normals(key, std / unit, draws)
         for chunk in mine:
-            z = normals.chunk(chunk)
-            for x, noise in _pieces(flats, starts, chunk * CHUNK, z):
-                np.multiply(x, scale / unit, out=x)
-                np.add(x, noise, out=x)
-                if grid is not None:  # after the noise: before, it would change the sensitivity
-                    np.rint(x, out=x)
-                    np.multiply(x, grid, out=x)
+            for place, z in normals.chunk(chunk):
+                for x, noise in _pieces(flats, starts, chunk * CHUNK + place, z):
+                    np.multiply(x, scale / unit, out=x)
+                    np.add(x, noise, out=x)
+                    if grid is not None:  # after the noise: before, it would change the sensitivity
+                        np.rint(x, out=x)
+                        np.multiply(x, grid, out=x)
 
     workers = min(torch.get_num_threads(), len(chunks))
     if workers < 2:
@@ -187,45 +188,56 @@ class _Normals:
     """Chunk i of a stream of N(0, std²) draws, for any i; owns the scratch of one thread."""
 
     def __init__(self, key: bytes, std: float, draws: int) -> None:
-        self._std, self._draws = std / math.sqrt(draws), draws
-        self._stream = Keystream(key, _WORD_BYTES)
-        self._radius, self._angle = np.empty(PAIRS, np.float64), np.empty(PAIRS, np.float32)
-        self._sum, self._one = np.empty((2, PAIRS), np.float32), np.empty((2, PAIRS), np.float32)
+        self._std = std / math.sqrt(draws)
+        self._streams = [Keystream(key, _WORD_BYTES) for _ in range(draws)]
+        self._radius, self._angle = np.empty(PART, np.float64), np.empty(PART, np.float32)
+        self._sum, self._one = np.empty((2, PART), np.float32), np.empty((2, PART), np.float32)
 
-    def chunk(self, index: int) -> NDArray[np.float32]:
-        """``CHUNK`` normals; the array is overwritten by the next call."""
-        for draw in range(self._draws):
-            words = self._stream.read((index * self._draws + draw) * _WORD_BYTES // BLOCK_BYTES)
-            out = self._one if draw else self._sum
-            box_muller(words, self._std, self._radius, self._angle, out)
-            if draw:
-                np.add(self._sum, self._one, out=self._sum)
-        return self._sum.reshape(-1)
+    def chunk(self, index: int) -> Iterator[tuple[int, NDArray[np.float32]]]:
+        """``CHUNK`` normals in pieces, each with the place of its first; a piece is overwritten by the next but one."""
+        draws = len(self._streams)
+        read = [
+            stream.read((index * draws + draw) * _WORD_BYTES // BLOCK_BYTES)
+            for draw, stream in enumerate(self._streams)
+        ]
+        for first in range(0, PAIRS, PART):
+            for draw, words in enumerate(read):
+                radii = words[8 * first : 8 * (first + PART)].view(np.int64)
+                angles = words[8 * PAIRS + 4 * first : 8 * PAIRS + 4 * (first + PART)].view(np.int32)
+                out = self._one if draw else self._sum
+                box_muller(radii, angles, self._std, self._radius, self._angle, out)
+                if draw:
+                    np.add(self._sum, out, out=self._sum)
+            yield first, self._sum[0]
+            yield PAIRS + first, self._sum[1]
 
 
 def box_muller(
-    words: NDArray[np.uint8],
+    radii: NDArray[np.int64],
+    angles: NDArray[np.int32],
     std: float,
     radius: NDArray[np.float64],
     angle: NDArray[np.float32],
     out: NDArray[np.float32],
 ) -> None:
-    """Turn 12n random bytes into 2n draws of N(0, std²), ``out[0]`` and ``out[1]``; radius and angle (n) are scratch.
+    """Turn n random words of 64 bits and n of 32 into 2n draws of N(0, std²), ``out[0]`` and ``out[1]``; radius and angle
+    (n) are scratch.
 
     u = |x + ½|·2⁻⁶³ for a signed 64-bit word x is uniform on the odd multiples of 2⁻⁶⁴ in (0, 1), so
     std·√(−2 ln u) reaches √(2·64·ln 2) = 9.42 deviations. Its logarithm is taken in double precision: in single,
     all u within 2⁻²⁵ of 1 would give noise of exactly zero.
     """
-    n = len(radius)
-    np.multiply(words[: 8 * n].view(np.int64), 2.0**-63, out=radius)
+    np.copyto(radius, radii, casting="unsafe")  # a copy converts in one go, a product in pieces of numpy's buffer
+    np.multiply(radius, 2.0**-63, out=radius)
     np.add(radius, 2.0**-64, out=radius)
     np.abs(radius, out=radius)
     np.log(radius, out=radius)
-    np.copyto(angle, words[8 * n :].view(np.int32), casting="unsafe")
+    np.multiply(radius, -2.0 * std * std, out=radius)
+    np.copyto(angle, angles, casting="unsafe")
     np.multiply(angle, math.pi * 2.0**-31, out=angle)
     np.cos(angle, out=out[0])
     np.sin(angle, out=out[1])
-    np.multiply(radius, -2.0 * std * std, out=angle, casting="same_kind")
+    np.copyto(angle, radius, casting="same_kind")
     np.sqrt(angle, out=angle)
     np.multiply(out, angle, out=out)
 
