@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from taciturn.errors import TaciturnError, UsageError
+from taciturn.errors import UsageError
 from taciturn.training.randomness import gaussian
 from taciturn.training.randomness.gaussian import CHUNK, SecretSource, add_noise, box_muller, coin_threshold, grid_of
 from taciturn.training.randomness.keystream import BLOCK_BYTES, Keystream, stream_key
@@ -66,37 +66,6 @@ def test_the_stream_is_aes_256_in_counter_mode() -> None:
     cipher = int("601ec313775789a5b7a7f504bbf3d228f443e3ca4d62b59aca84e990cacaf5c5", 16)
     counter = int("f0f1f2f3f4f5f6f7f8f9fafbfcfdfeff", 16)
     assert Keystream(key, 32).read(counter).tobytes() == (plain ^ cipher).to_bytes(32, "big")
-
-
-@given(
-    st.binary(min_size=32, max_size=32),
-    st.one_of(
-        st.integers(0, 2**128 - 40), st.builds(lambda k, i: (k << 32) + i, st.integers(1, 2**90), st.integers(-9, 9))
-    ),
-    st.integers(1, 20 * 16),
-)
-def test_galois_mode_gives_the_bits_of_counter_mode(key: bytes, block: int, size: int) -> None:
-    """From any block on, also where the counter of 32 bits that this mode has is used up."""
-    encrypt = Cipher(algorithms.AES256(key), modes.ECB()).encryptor()
-    want = b"".join(encrypt.update((block + i).to_bytes(16, "big")) for i in range(-(-size // 16)))
-    stream = Keystream(key, size)
-    for _ in range(2):
-        assert stream.read(block).tobytes() == want[:size]
-        stream.read(block + 3)
-
-
-def test_a_long_read_is_that_of_counter_mode() -> None:
-    size = 5 << 16
-    encrypt = Cipher(algorithms.AES256(bytes(32)), modes.CTR((7).to_bytes(16, "big"))).encryptor()
-    assert Keystream(bytes(32), size).read(7).tobytes() == encrypt.update(bytes(size))
-
-
-def test_bits_of_another_place_are_never_given_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    stream = Keystream(bytes(32), 64)
-    vector = stream._vector
-    monkeypatch.setattr(stream, "_vector", lambda block: vector(block + 1))
-    with pytest.raises(TaciturnError, match="did not begin where it was told to"):
-        stream.read(5)
 
 
 def test_a_seeded_stream_never_changes_between_versions() -> None:
