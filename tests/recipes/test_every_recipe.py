@@ -20,15 +20,10 @@ SMALL = Inputs("smoke")
 PAGES = Path(__file__).parents[2] / "docs" / "papers"
 WITHOUT = {
     "crt-figure6",
-    "jft-figure2",
-    "jft-figure3",
-    "jft-figure4",
     "jft-table1",
     "jft-table5",
     "uedp-figure2",
-    "uedp-figure3",
     "uedp-figure4",
-    "uedp-figure5",
     "uedp-figure6",
 }
 """Pages that were measured before rows were kept."""
