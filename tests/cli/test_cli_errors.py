@@ -66,7 +66,7 @@ WRONG = [
     ("audit . --attack pii-extraction --members talk.jsonl --nonmembers talk.jsonl", 2, "--policy email,phone"),
     ("report nothere", 3, "no such folder"),
     ("export nothere -o m", 3, "no such folder"),
-    ("generate nothere", 2, "expected 'lstm'"),
+    ("generate nothere", 2, "'nothere' cannot be loaded"),
     ("recall nothere labels", 3, "no such folder"),
     ("sample nothere -o l.jsonl", 3, "no such folder"),
     ("run nothere.toml", 2, "taciturn init FILES"),
