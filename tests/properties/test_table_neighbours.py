@@ -168,8 +168,8 @@ def maskings(text: str, skeleton: str, rng: random.Random) -> str:
 
 def rows(screened: ScreenedCorpus, chosen: Sequence[int]) -> ScreenedCorpus:
     """The corpus of some of its records: screening is record-local, and tables look at no dedup of the corpus."""
-    kept = {name: screened._read(name).take(list(chosen)) for name in ("records", "duplicates", "originals")}
-    return replace(screened, held=kept)
+    assert screened.held is not None
+    return replace(screened, held={name: table.take(list(chosen)) for name, table in screened.held.items()})
 
 
 @pytest.mark.parametrize("level", ["conservative", "conservative:paranoid", "conservative:names"])
