@@ -67,6 +67,7 @@ WRONG = [
     ("report nothere", 3, "no such folder"),
     ("export nothere -o m", 3, "no such folder"),
     ("generate nothere", 2, "'nothere' cannot be loaded"),
+    ("generate nothere/", 2, "'nothere/': no such folder"),
     ("recall nothere labels", 3, "no such folder"),
     ("sample nothere -o l.jsonl", 3, "no such folder"),
     ("run nothere.toml", 2, "taciturn init FILES"),

@@ -216,3 +216,20 @@ def test_unknown_names_are_answered_with_the_nearest() -> None:
         make_plan(config(skeleton=True), corpus())
     with pytest.raises(UsageError, match="epsilon and delta"):
         make_plan(config(private={"steps": 3}), corpus())
+
+
+def test_held_out_files_with_another_text_field_are_told_by_the_option_that_names_it(tmp_path: Path) -> None:
+    """Nothing was trained, and a certificate of that folder says so instead of asking for --resume."""
+    (tmp_path / "new.csv").write_text("ticket,message\n1,where is my parcel\n")
+    wrong = config()
+    wrong = wrong.model_copy(
+        update={"train": wrong.train.model_copy(update={"valid": (str(tmp_path / "new.csv"),), "valid_text": "text"})}
+    )
+    with pytest.raises(
+        DataError, match=r"held-out files \(train.valid\).*fields there: message, ticket.*train.valid_text"
+    ):
+        train(wrong, tmp_path / "run", screened=corpus())
+    with pytest.raises(DataError, match="training never began there"):
+        certify(tmp_path / "run")
+    right = wrong.model_copy(update={"train": wrong.train.model_copy(update={"valid_text": "message"})})
+    assert train(right, tmp_path / "run", screened=corpus()).finished

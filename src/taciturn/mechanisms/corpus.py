@@ -201,6 +201,11 @@ def held_out(config: TrainConfig, unit: Any) -> list[Record]:
     if not config.valid:
         return []
     how = {"chat": config.valid_chat, "text_pair": config.valid_text_pair, "label": config.valid_label}
-    documents = read(*config.valid, text=config.valid_text, **how).documents()
+    try:
+        documents = list(read(*config.valid, text=config.valid_text, **how).documents())
+    except DataError as error:
+        raise DataError(
+            f"held-out files (train.valid): {error}; train.valid_text names their text field, '{config.valid_text}' now"
+        ) from error
     records = [record for document in documents for record in split(document, unit)]
     return records[: config.valid_limit]

@@ -54,6 +54,10 @@ class Run:
     def model_folder(self) -> Path:
         folder = self.folder / "model"
         if not folder.is_dir():
+            if not (self.folder / "plan.json").is_file():
+                raise DataError(
+                    f"{self.folder}: training never began there (plan.json is missing); `taciturn train` writes one"
+                )
             raise DataError(f"{self.folder} holds no finished model: continue it with taciturn train --resume")
         return folder
 

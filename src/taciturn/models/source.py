@@ -163,6 +163,11 @@ def _refuse_unknown(keys: set[str], config: Any) -> None:
 
 def cannot_load(spec: str, error: Exception) -> UsageError:
     """What to raise for a model whose files or shape are not readable."""
+    folder = (
+        spec.startswith((".", "/", "~")) or spec.endswith("/") or spec.count("/") > 1
+    )  # no name on a hub is like this
+    if folder and not Path(spec).expanduser().exists():
+        return UsageError(f"model {spec!r}: no such folder; expected one with config.json and *.safetensors")
     said = str(error).splitlines() or [""]
     ours = ", ".join(map(repr, OURS))
     expected = f"{ours}, a config.json with model_type, a model folder, a .gguf file, or a hub name in reach"
