@@ -69,8 +69,13 @@ def test_noised_steps(experiment: Callable[[str], Any]) -> None:
     names = {row for many, row, _ in at if many == 8 and "noiseless" not in row} - {"20 of 256"}
     gains = {name: mean(at[8, name, seed] / at[8, "20 of 256", seed] - 1 for seed in range(3)) for name in names}
     best = min(gains, key=gains.__getitem__)
-    assert best.startswith("20 of 256, public second moments")
-    assert gains[best] > -0.03
+    assert best == "20 of 256, 4 bands, public second moments, rate 1e-3"
+    assert round(100 * gains[best], 1) == -3.0
+    told = [
+        line for line in lines if line.startswith("| multiwoz | 8 ") and "±" in line and "not told apart" not in line
+    ]
+    assert [line.split(" | ")[2] for line in told if "noiseless" not in line and "| – |" not in line] == [best]
+    assert len(names) == 9
 
 
 def test_correlated_noise(experiment: Callable[[str], Any]) -> None:
