@@ -98,7 +98,7 @@ ROWS: dict[str, tuple[str, ...]] = {
 accounted" has the σ for which the paper's accounting, that of DP-SGD with sampling and by add and remove, gives ε."""
 SELECTIVE = ("S-DP", "S-DP as accounted")
 RAW = (*SELECTIVE, "DPSGD", "CRT", "CRT with skeletons")
-"""Rows whose noised steps teach most of what is learned, not the last of it: they bear, and want, a higher rate."""
+"""Rows whose noised steps teach most of what is learned, not the last of it: their rate is chosen apart."""
 NAMES = {"redacted": "Non-private"}
 
 
