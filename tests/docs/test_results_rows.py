@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 import torch
 
+from taciturn.recipes.verdicts import AS, NOT_AS, UNTOLD, Order, Runs, Verdict
+
 ROOT = Path(__file__).parents[2]
 ROWS = ROOT / "experiments" / "rows"
 
@@ -61,9 +63,9 @@ def test_noised_steps(experiment: Callable[[str], Any]) -> None:
     lines = script.show(script.Work(ROWS, "private_steps.jsonl")).splitlines()
     assert len(lines) > 12
     assert [line for line in lines if line not in page] == []
-    assert {line for line in page.splitlines() if line.startswith("| multiwoz")} == set(lines[2:])
+    assert {line for line in page.splitlines() if line.startswith(("| multiwoz", "| abcd"))} == set(lines[2:])
     rows = [json.loads(line) for line in (ROWS / "private_steps.jsonl").read_text().splitlines()]
-    at = {(r["as_if"], r["row"], r["seed"]): r["outside"] for r in rows}
+    at = {(r["as_if"], r["row"], r["seed"]): r["outside"] for r in rows if r["set"] == "multiwoz"}
     assert abs(at[1, "none", 0] / at[1, "default", 0] - 1) < 0.01
     assert round(100 * (1 - at[1, "noiseless", 0] / at[1, "default", 0])) == 15
     names = {row for many, row, _ in at if many == 8 and "noiseless" not in row} - {"20 of 256"}
@@ -76,6 +78,9 @@ def test_noised_steps(experiment: Callable[[str], Any]) -> None:
     ]
     assert [line.split(" | ")[2] for line in told if "noiseless" not in line and "| – |" not in line] == [best]
     assert len(names) == 9
+    (there,) = [line for line in lines if line.startswith(f"| abcd | 8 | {best} |")]
+    assert "| -1.0 % " in there
+    assert "not told apart" in there
 
 
 def test_correlated_noise(experiment: Callable[[str], Any]) -> None:
@@ -164,3 +169,51 @@ def test_what_fits_on_devices() -> None:
         ends = row["rows"] or f"none: {row['short'] / 1e9:.0f} GB too much"
         (line,) = [line for line in page.splitlines() if line.startswith("|") and row["line"] in line]
         assert line.endswith(f"| {ends} |"), line
+
+
+def test_masks_as_targets(experiment: Callable[[str], Any]) -> None:
+    """The table and the verdicts are those of the rows."""
+    page = (ROOT / "docs" / "results.md").read_text()
+    script = experiment("mask_targets")
+    rows = [json.loads(line) for line in (ROWS / "mask_targets.jsonl").read_text().splitlines()]
+    table, _, says = script.show(rows).partition("\n\n")
+    assert table in page
+    assert [line for line in says.splitlines() if line not in page] == []
+
+
+def test_a_mask_becomes_a_target_or_its_kind(experiment: Callable[[str], Any]) -> None:
+    """Three training texts of the same redacted one: kinds stand in order, and masks are scored but in the last."""
+    script = experiment("mask_targets")
+    found = script.Redacted(("call <MASK> or <MASK> now", "no secret"), (("PERSON", "DATE"), ()))
+    for row in script.ROWS:
+        tokenizer = script.load_tokenizer("bytes", "lstm")
+        tokens = script.tokens_of(row, found, tokenizer)
+        names = tokenizer.convert_ids_to_tokens(tokens.flat.tolist())
+        kinds = ["<PERSON>", "<DATE>"] if row == "a mask a kind, targets" else ["<MASK>", "<MASK>"]
+        assert [name for name in names if name in ("<PERSON>", "<DATE>", "<MASK>")] == kinds
+        mask = script.mask_id(tokenizer)
+        scored = np.concatenate([tokens.targets(i, mask) for i in range(2)])
+        unscored = [name for name, on in zip(names, scored, strict=True) if not on]
+        assert len(unscored) == 2 + 2 * (row == "one mask, no target")  # the first of each record, and masks
+        assert unscored.count("<MASK>") == 2 * (row == "one mask, no target")
+
+
+def test_no_verdict_is_overturned(experiment: Callable[[str], Any]) -> None:
+    """The page of reruns is its rows, and no order is as in the paper one time and not the other."""
+    script = experiment("reruns")
+    assert script.page() == (ROOT / "docs" / "papers" / "reruns.md").read_text("utf-8")
+    for name in script.pages():
+        assert script.overturned(script.settled(name), script.settled(name, script.SEED)) == []
+
+
+def test_a_verdict_that_turns_is_seen(experiment: Callable[[str], Any]) -> None:
+    script = experiment("reruns")
+
+    def verdict(kind: Any) -> Any:
+        return Verdict(Order("one is ahead", Runs("a", (1.0,)), 2.0), kind)
+
+    key = ("one is ahead", "", "a", "")
+    assert script.overturned({key: verdict(AS)}, {key: verdict(NOT_AS)}) == [key]
+    assert script.overturned({key: verdict(NOT_AS)}, {key: verdict(AS)}) == [key]
+    assert script.overturned({key: verdict(AS)}, {key: verdict(UNTOLD)}) == []
+    assert script.overturned({key: verdict(UNTOLD)}, {key: verdict(AS)}) == []

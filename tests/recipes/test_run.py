@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from taciturn.errors import UsageError
-from taciturn.recipes import page, registry
+from taciturn.recipes import page, registry, tiny_models
 from taciturn.recipes.build import HIDDEN, build
 from taciturn.recipes.cells import Work
 from taciturn.recipes.crt.bench import Bench
@@ -116,6 +117,31 @@ def test_members_and_others_are_different_people(tmp_path: Path) -> None:
     inside, outside = bench.documents("train"), bench.documents("others")
     assert len(inside) == len(outside) == SMOKE.dialogues
     assert not {d.text for d in inside} & {d.text for d in outside}
+
+
+@pytest.mark.parametrize("name", ["crt-figure3", "jft-table2", "uedp-figure6"])
+def test_other_seeds_are_those_of_every_row_and_the_page_names_them(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A page of other seeds shares no cell that was trained with the first one, so that it is a second measurement."""
+    asked: dict[int, list[dict[str, Any]]] = {0: [], 5: []}
+
+    class Asked(Exception):
+        pass
+
+    def ask(self: Work, key: dict[str, Any], measure: object) -> dict[str, Any]:  # noqa: ARG001
+        asked[inputs.seed].append(key)
+        raise Asked
+
+    monkeypatch.setattr(Work, "cell", ask)
+    monkeypatch.setattr(tiny_models, "_train", lambda *_: None)
+    for inputs in (Inputs("smoke"), Inputs("smoke", seed=5)):
+        with pytest.raises(Asked):
+            registry.run(name, inputs, Work(tmp_path))
+    ((first,), (other,)) = asked.values()
+    assert (first["seed"], other["seed"]) == (0, 5)
+    assert Inputs("quick", runs=3, seed=5).flags == " --quick --runs 3 --seed 5"
+    assert Inputs("quick").flags == " --quick"
 
 
 def test_a_cell_that_failed_is_measured_again_and_infinities_survive(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from taciturn.reporting.formats import MISSING, bound, general
 
 INDEX = "recipes.md"
 """The page that lists the others, beside them."""
+AGAIN = "reruns.md"
+"""The page on verdicts that were run again, where it stands beside them."""
 
 
 def write(built: Built, folder: Path) -> list[Path]:
@@ -162,6 +164,8 @@ def index(recipes: Sequence[Recipe], folder: Path) -> Path:
             links = [f"[{text}]({name}.md)" for text, name in names.items() if (folder / f"{name}.md").exists()]
             item = ", ".join(links) or each.item
             lines.append(f"| {item} | {_escape(each.title)} | {_escape(each.asks)} |")
+    if (folder / AGAIN).exists():
+        lines += ["", f"[Verdicts, run again]({AGAIN}): which of them come out again with other seeds."]
     path = folder / INDEX
     path.write_text("\n".join(lines) + "\n", "utf-8")
     return path

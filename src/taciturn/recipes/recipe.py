@@ -165,7 +165,8 @@ class Inputs:
     def flags(self) -> str:
         """Of the command that runs it in this size, with a blank before each."""
         size = "" if self.size == "full" else f" --{self.size}"
-        return size + (f" --runs {self.runs}" if self.runs else "")
+        runs = f" --runs {self.runs}" if self.runs else ""
+        return size + runs + (f" --seed {self.seed}" if self.seed else "")
 
     def pick(self, smoke: T, quick: T, full: T) -> T:
         """The value of this size. Medium's is full's: what it has of its own stands in a table by size."""

@@ -137,7 +137,7 @@ def _lines(orders: Sequence[Order], words: Mapping[str, str]) -> list[str]:
     for each in verdicts(orders):
         grouped.setdefault((each.order.says, each.kind, each.reason), []).append(each)
     return [
-        f"{words.get(kind, kind)}: {says}: {'; '.join(map(_item, group))}{f' ({reason})' if reason else ''}."
+        f"{words.get(kind, kind)}: {says}: {'; '.join(map(numbers, group))}{f' ({reason})' if reason else ''}."
         for (says, kind, reason), group in grouped.items()
     ]
 
@@ -201,11 +201,11 @@ def _half_width(values: Sequence[float]) -> float:
     return float(stats.t.ppf(1 - ALPHA / 2, len(values) - 1)) * stdev(values) / math.sqrt(len(values))
 
 
-def _item(verdict: Verdict) -> str:
-    """The two numbers, and p where there is one."""
+def numbers(verdict: Verdict) -> str:
+    """The two numbers, and p where there is one; before them which order it is, where one sentence holds several."""
     order = verdict.order
     behind = order.behind if isinstance(order.behind, float) else order.behind.mean
     p = "" if verdict.p is None else f", p = {verdict.p:.2g}"
     lost = f"; {verdict.lost}" if verdict.lost else ""
-    numbers = f"{general(order.ahead.mean)} against {general(behind)}{p}{lost}"
-    return f"{order.at} ({numbers})" if order.at else numbers
+    both = f"{general(order.ahead.mean)} against {general(behind)}{p}{lost}"
+    return f"{order.at} ({both})" if order.at else both

@@ -54,7 +54,9 @@ class Bench:
         return found
 
     def cell(self, kind: str, row: str, gamma: float, seed: int) -> Row:
-        """Perplexities, ε on the way, exposure and membership of one row, kept by every setting that decides them."""
+        """Perplexities, ε on the way, exposure and membership of one row, kept by every setting that decides them. seed:
+        0, 1, … from that of the inputs on."""
+        seed += self.inputs.seed
         key = {
             "bench": self.data, "kind": kind, "row": row, "gamma": gamma, "seed": seed, **self._given,
             "simulated": self.inputs.seed, **self._sizes,
@@ -73,7 +75,8 @@ class Bench:
         def measure() -> Row:
             train = [record for document in self.documents("train") for record in split(document, "turn")]
             test, note = self.test()
-            start = [untrained(self.model(kind), test, seed) for seed in range(self.setting.seeds)]
+            seeds = range(self.inputs.seed, self.inputs.seed + self.setting.seeds)
+            start = [untrained(self.model(kind), test, seed) for seed in seeds]
             return {
                 "start": start,
                 "constant": constant(self.model(kind), train, test),
