@@ -107,3 +107,24 @@ def test_every_recipe_has_a_page_with_small_pictures() -> None:
     folder = DOCS / "papers"
     assert [name for name in WANTED if not (folder / f"{name}.md").exists()] == []
     assert [path.name for path in folder.glob("*.svg") if path.stat().st_size > 100_000] == []
+
+
+def test_what_the_map_says_of_customersim_stands_on_its_pages() -> None:
+    """The pages themselves are held to their rows."""
+    told = {
+        number: [
+            line.removeprefix("- ")
+            for line in (DOCS / "papers" / f"crt-figure{number}-medium.md").read_text("utf-8").splitlines()
+            if line.startswith(("- As in", "- Not as in", "- Told apart", "- The other way"))
+        ]
+        for number in (2, 3, 4, 5)
+    }
+    better = "has a lower perplexity than"
+    for behind in ("CRT-LSTM", "DPSGD-LSTM"):
+        wanted = f"Told apart: CustomerSim, CRT-LSTM with values {better} {behind}: over all tokens ("
+        (line,) = [line for line in told[2] if line.startswith(wanted)]
+        assert "; outside secrets (" in line
+    assert any(line.startswith(f"The other way round: CustomerSim, CRT-LSTM {better} DPSGD-LSTM:") for line in told[2])
+    assert told[3] == told[4] == []
+    assert [line.startswith("As in the paper") for line in told[5]] == [True] * 4
+    assert not any("S-DP" in line for line in told[5])

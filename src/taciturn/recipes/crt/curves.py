@@ -27,9 +27,10 @@ PAPER_SETTING = (
 OUR_SETTING = (
     "Full: the same data, canaries and number of runs; LSTM 200/200 and distilgpt2; DP-SGD of the substitution relation at "
     "ε = 3, δ = 8e-5. Quick: 120 simulated dialogues, an LSTM of 64 units from scratch and a two-layer GPT-2 shape of 64 "
-    "units trained on made-up public text, canaries of four digits, one run. Medium: CustomerSim whole, an LSTM of 100 "
-    "units from scratch that reads 1,024 tokens learned from made-up public text, S-DP with the σ of the paper's "
-    "accounting, three runs, no GPT; rates of the noised steps chosen on 500 validation turns with another seed, γ = .1."
+    "units trained on made-up public text, canaries of four digits, one run of each row, or as many as are asked for. "
+    "Medium: CustomerSim whole, an LSTM of 100 units from scratch that reads 1,024 tokens learned from made-up public text, "
+    "S-DP with the σ of the paper's accounting, three runs, no GPT; rates of the noised steps chosen on 500 "
+    "validation turns with another seed, γ = .1."
 )
 MEDIUM = "customersim"
 DIFFERS = (

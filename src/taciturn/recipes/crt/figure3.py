@@ -87,4 +87,4 @@ def _chance(title: str, cells: Cells) -> str:
             f"the highest of {len(bits)} models {name} is {max(bits):.1f} bits, {where} the {limit:.1f} that chance "
             "exceeds in one case of twenty"
         )
-    return f"{title}. " + "; ".join(parts) + ". Not above chance is no evidence of no leak."
+    return f"{title}: " + "; ".join(parts) + ". Not above chance is no evidence of no leak."
