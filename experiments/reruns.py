@@ -19,7 +19,7 @@ from unittest.mock import patch
 
 from taciturn.recipes import registry, tiny_models, verdicts
 from taciturn.recipes.cells import Work
-from taciturn.recipes.page import table
+from taciturn.recipes.page import READ, table
 from taciturn.recipes.recipe import Inputs, Table
 from taciturn.recipes.verdicts import AS, NOT_AS, Verdict
 
@@ -93,7 +93,7 @@ def overturned(first: dict[Key, Verdict], again: dict[Key, Verdict]) -> list[Key
 
 HEAD = """# Verdicts, run again
 
-Written by `python experiments/reruns.py` from the rows beside the pages; do not edit.
+Written by `python experiments/reruns.py` from the rows beside the pages; do not edit. [All recipes](recipes.md) · {read}
 
 A page says that an order is as or not as in its paper only [by a rule](../papers.md#when-a-page-says-as-in-the-paper). Each
 quick page whose runs tell an order apart was run once more, with other first weights, order of records, made-up text and
@@ -122,7 +122,7 @@ def page() -> str:
                 counts["all"] += 1
                 counts["overturned" if key in turned else "same" if once == twice else "untold"] += 1
     found = Table("Orders that were told apart one of the two times", ("page", "order", "first", "again"), tuple(rows))
-    return "\n\n".join([HEAD.format(seed=SEED, **counts).rstrip(), table(found), TAIL]) + "\n"
+    return "\n\n".join([HEAD.format(seed=SEED, read=READ, **counts).rstrip(), table(found), TAIL]) + "\n"
 
 
 def _shown(verdict: Verdict) -> str:
@@ -140,7 +140,9 @@ def main() -> None:
             parser.error("run: name a folder outside the repository with --work")
         AGAIN.mkdir(exist_ok=True)
         for name in pages():
-            work = Work(options.work / name, print)
+            work = Work(options.work / registry.recipe(name).paper, print)  # figures of a paper share cells
+            if (AGAIN / f"{name}.jsonl").exists():
+                work.restore((AGAIN / f"{name}.jsonl").read_text("utf-8"))
             said(name, Inputs("quick", runs=runs(name), seed=SEED), work)
             (AGAIN / f"{name}.jsonl").write_text(work.lines(), "utf-8")
     (PAPERS / "reruns.md").write_text(page(), "utf-8")

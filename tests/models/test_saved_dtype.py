@@ -194,7 +194,7 @@ def test_a_shape_whose_file_names_bfloat16_is_trained_and_saved_in_float32(tmp_p
 
 
 def test_a_base_out_of_reach_is_named_before_a_step(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="no such folder; expected one with config.json"):
+    with pytest.raises(UsageError, match="no such folder; expected one with config"):
         saved_dtype("base", str(tmp_path / "nothing"))
 
 
