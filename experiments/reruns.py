@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,40 +21,39 @@ from taciturn.recipes import registry, tiny_models, verdicts
 from taciturn.recipes.cells import Work
 from taciturn.recipes.page import READ, table
 from taciturn.recipes.recipe import Inputs, Table
-from taciturn.recipes.verdicts import AS, NOT_AS, Verdict
+from taciturn.recipes.verdicts import AS, NOT_AS, OURS, Order, Verdict
 
 PAPERS = Path(__file__).resolve().parents[1] / "docs" / "papers"
 ROWS, AGAIN = PAPERS / "rows", PAPERS / "rows" / "again"
 SEED = 100
 """Of the second time: first weights, order, made-up text. Noise is never seeded."""
-Key = tuple[str, str, str, str]
+Key = tuple[str, str, str, str, bool]
+"""What an order says, at what, its two rows, and whether it is ours, of no paper."""
 
 
 @contextmanager
-def heard() -> Iterator[list[Verdict]]:
-    """Every verdict that is computed meanwhile."""
-    found: list[Verdict] = []
-    compute = verdicts.verdicts
+def heard() -> Iterator[dict[Key, Verdict]]:
+    """Every verdict that is put into words meanwhile."""
+    found: dict[Key, Verdict] = {}
+    write = verdicts._lines
 
-    def hear(orders: list[verdicts.Order]) -> list[Verdict]:
-        computed = compute(orders)
-        found.extend(computed)
-        return computed
+    def hear(orders: Sequence[Order], words: Mapping[str, str]) -> list[str]:
+        for each in verdicts.verdicts(orders):
+            order = each.order
+            key = order.says, order.at, order.ahead.name, getattr(order.behind, "name", ""), words is OURS
+            assert key not in found, f"two orders of the same words: {key}"
+            found[key] = each
+        return write(orders, words)
 
-    with patch.object(verdicts, "verdicts", hear):
+    with patch.object(verdicts, "_lines", hear):
         yield found
 
 
 def said(name: str, inputs: Inputs, work: Work) -> dict[Key, Verdict]:
-    """What a recipe says of each order, by the words of the order and the two rows it compares."""
+    """What a recipe says of each order."""
     with heard() as found:
         registry.run(name, inputs, work)
-    named = {
-        (each.order.says, each.order.at, each.order.ahead.name, getattr(each.order.behind, "name", "")): each
-        for each in found
-    }
-    assert len(named) == len(found), f"{name}: two orders of the same words"
-    return named
+    return found
 
 
 def settled(name: str, seed: int = 0) -> dict[Key, Verdict]:
@@ -117,7 +116,7 @@ def page() -> str:
             if not {AS, NOT_AS} & {once, twice}:
                 continue
             words = ", ".join(each for each in key[:2] if each)
-            rows.append((f"[{name}]({name}.md)", words, _shown(first[key]), _shown(again[key])))
+            rows.append((f"[{name}]({name}.md)", words, _shown(first[key], key[-1]), _shown(again[key], key[-1])))
             if once in (AS, NOT_AS):
                 counts["all"] += 1
                 counts["overturned" if key in turned else "same" if once == twice else "untold"] += 1
@@ -125,9 +124,10 @@ def page() -> str:
     return "\n\n".join([HEAD.format(seed=SEED, read=READ, **counts).rstrip(), table(found), TAIL]) + "\n"
 
 
-def _shown(verdict: Verdict) -> str:
+def _shown(verdict: Verdict, ours: bool) -> str:
+    kind = OURS.get(verdict.kind, verdict.kind) if ours else verdict.kind
     numbers = verdicts.numbers(replace(verdict, order=replace(verdict.order, at="")))
-    return f"{verdict.kind}: {numbers}" + (f" ({verdict.reason})" if verdict.reason else "")
+    return f"{kind}: {numbers}" + (f" ({verdict.reason})" if verdict.reason else "")
 
 
 def main() -> None:

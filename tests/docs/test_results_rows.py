@@ -212,8 +212,9 @@ def test_a_verdict_that_turns_is_seen(experiment: Callable[[str], Any]) -> None:
     def verdict(kind: Any) -> Any:
         return Verdict(Order("one is ahead", Runs("a", (1.0,)), 2.0), kind)
 
-    key = ("one is ahead", "", "a", "")
+    key = ("one is ahead", "", "a", "", False)
     assert script.overturned({key: verdict(AS)}, {key: verdict(NOT_AS)}) == [key]
     assert script.overturned({key: verdict(NOT_AS)}, {key: verdict(AS)}) == [key]
     assert script.overturned({key: verdict(AS)}, {key: verdict(UNTOLD)}) == []
     assert script.overturned({key: verdict(UNTOLD)}, {key: verdict(AS)}) == []
+    assert [script._shown(verdict(AS), ours).partition(":")[0] for ours in (False, True)] == [AS, "Told apart"]

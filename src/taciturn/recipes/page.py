@@ -151,7 +151,7 @@ def index(recipes: Sequence[Recipe], folder: Path) -> Path:
     lines = ["# The papers' figures and tables, run again", ""]
     lines.append(
         "Each page has the paper's setting and numbers, ours, and what differs. In the quick size data are simulated and "
-        "models tiny, so most orders are not told apart ([the rule](../papers.md#when-a-page-says-as-in-the-paper)). "
+        "models tiny. When an order is told apart says [a rule](../papers.md#when-a-page-says-as-in-the-paper). "
         "Measurements on the papers' own data are in "
         "[results](../results.md)."
     )
