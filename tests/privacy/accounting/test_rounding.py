@@ -11,7 +11,7 @@ from dp_accounting.pld import common
 from hypothesis import given
 from hypothesis import strategies as st
 
-from taciturn.privacy.accounting import accountant, tilted
+from taciturn.privacy.accounting import composed, tilted
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import PoissonGaussian
 from taciturn.privacy.accounting.rounding import DIGITS, NOISE, NOISE_OF_MU, agrees, bounds_attacks, up, upwards
@@ -70,7 +70,7 @@ _scipy = common.fft
 
 
 def clear() -> None:
-    for cached in (accountant._solved, accountant._curve, accountant._distribution):
+    for cached in (composed._solved, composed._curve, composed._distribution):
         cached.cache_clear()
 
 

@@ -1,6 +1,6 @@
 """How fine a grid of losses must be, whether its composition fits in memory, and what is read off it; all rounded upwards.
 
-Shared by accountant.py, whose steps have one pair each, and mixture_coins.py, whose steps are averages of several.
+Shared by composed.py, whose steps have one pair each, and mixture_coins.py, whose steps are averages of several.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The accountant knows one kind of step: one binomial, at one rate. Here a step is
 pairs (pairs.py), one per outcome of coins that are the same in both neighbouring worlds. Such an outcome may be told
 to the attacker, so the loss of a step is the average of the losses' distributions, Σ_j Pr(j)·PLD_j, and never the loss
 of the average mixture, which is smaller because it hides j (docs/guarantees.md, UeDP). Everything is rounded upwards
-the way accountant.py does it: cut tails, transforms and the inversion of the loss are charged to δ or to ε.
+the way composed.py does it: cut tails, transforms and the inversion of the loss are charged to δ or to ε.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Law(Protocol):
 
     @property
     def whole(self) -> float:
-        """μ of all steps if every coin were heads (see :attr:`taciturn.privacy.accounting.accountant.Profile.whole`)."""
+        """μ of all steps if every coin were heads (see :attr:`taciturn.privacy.accounting.composed.Composed.whole`)."""
         ...
 
     def __hash__(self) -> int: ...
@@ -164,7 +164,7 @@ def _solved(law: Law, delta: float) -> tuple[float, float | None]:
 
 @lru_cache(maxsize=256)
 def curve(law: Law, delta: float) -> Curve:
-    """Points of the whole curve, from what ε at ``delta`` was read off (as ``Profile.curve`` of accountant.py)."""
+    """Points of the whole curve, from what ε at ``delta`` was read off (as ``Composed.curve`` of composed.py)."""
     if not law.steps:
         return NOTHING
     slack = grids.rounding(law.steps)
