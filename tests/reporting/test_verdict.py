@@ -19,8 +19,9 @@ from taciturn.privacy.accounting.tradeoff import TradeOff
 from taciturn.privacy.certificates.certificate import issue
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Assumption, Guarantee, Status
+from taciturn.privacy.guarantees.premises import COVERED
 from taciturn.privacy.guarantees.release import LEAN, not_to_lean_on
-from taciturn.privacy.guarantees.statements import COVERED, miss_rates
+from taciturn.privacy.guarantees.statements import miss_rates
 from taciturn.reporting import RunView, card, data, render
 from taciturn.reporting.sections import front
 from taciturn.reporting.verdict import MOST, Cause, Verdict, headline, verdict

@@ -19,13 +19,8 @@ from taciturn.privacy.accounting.events import Part
 from taciturn.privacy.guarantees.claims import Phases, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.statements import (
-    PRIVATE_RECORD,
-    RECORD,
-    confidentiality,
-    no_record_privacy,
-    record_privacy,
-)
+from taciturn.privacy.guarantees.premises import PRIVATE_RECORD, RECORD
+from taciturn.privacy.guarantees.statements import confidentiality, no_record_privacy, record_privacy
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.phase_terms import Fill, Plain

@@ -18,18 +18,9 @@ from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.guarantees.claims import Phases, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.statements import (
-    COVERED,
-    NOISED,
-    PRIVATE_RECORD,
-    STABLE,
-    WHOLE,
-    alignment,
-    confidentiality,
-    no_record_privacy,
-    spared,
-    with_status,
-)
+from taciturn.privacy.guarantees.premises import COVERED, NOISED, PRIVATE_RECORD, STABLE, WHOLE, alignment, spared
+from taciturn.privacy.guarantees.statements import confidentiality, no_record_privacy
+from taciturn.privacy.guarantees.status import with_status
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.phase_terms import Plain, Residual

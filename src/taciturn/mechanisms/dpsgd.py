@@ -10,7 +10,8 @@ from taciturn.mechanisms.config import PrivateSteps
 from taciturn.privacy.guarantees.claims import Phases, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.statements import RECORD, confidentiality, record_privacy
+from taciturn.privacy.guarantees.premises import RECORD
+from taciturn.privacy.guarantees.statements import confidentiality, record_privacy
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
 from taciturn.training.plan import Plan, Target

@@ -24,7 +24,7 @@ from taciturn.privacy.accounting.tradeoff import Curve
 from taciturn.privacy.guarantees.claims import Phases, added, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Assumption, Guarantee
-from taciturn.privacy.guarantees.statements import (
+from taciturn.privacy.guarantees.premises import (
     COVERED,
     DETECTED,
     DRAWN_SECRET,
@@ -34,21 +34,21 @@ from taciturn.privacy.guarantees.statements import (
     RECORD,
     STABLE,
     WHOLE,
-    Counts,
     alignment,
     bounds_fail,
-    faults,
-    grouped,
     labelled_sample,
-    miss_rates,
-    named_groups,
-    no_guarantee,
-    no_record_privacy,
-    record_privacy,
     spared,
     table,
-    with_status,
 )
+from taciturn.privacy.guarantees.statements import (
+    Counts,
+    grouped,
+    miss_rates,
+    named_groups,
+    no_record_privacy,
+    record_privacy,
+)
+from taciturn.privacy.guarantees.status import faults, no_guarantee, with_status
 from taciturn.privacy.guarantees.theorems import averaged, recall_bound
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps

@@ -9,7 +9,8 @@ from taciturn.privacy.accounting.events import Relation
 from taciturn.privacy.guarantees.claims import Phases, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Assumption, Guarantee
-from taciturn.privacy.guarantees.statements import ALONE, CONSTANTS, RECORD, SAMPLED, SIZE, with_status
+from taciturn.privacy.guarantees.premises import ALONE, CONSTANTS, RECORD, SAMPLED, SIZE
+from taciturn.privacy.guarantees.status import with_status
 
 NAME = "own-loop"
 SUMMARY = "DP-SGD steps under a loop, a loss and records of somebody else's"

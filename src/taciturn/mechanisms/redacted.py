@@ -15,21 +15,9 @@ from taciturn.privacy.accounting.events import Part, ThresholdedCounts
 from taciturn.privacy.guarantees.claims import Phases, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.statements import (
-    CONSTANTS,
-    DETECTED,
-    LOCAL,
-    MISSED,
-    SAMPLED,
-    STABLE,
-    alignment,
-    equal_worlds,
-    grouped,
-    miss_rates,
-    no_guarantee,
-    table,
-    with_status,
-)
+from taciturn.privacy.guarantees.premises import CONSTANTS, DETECTED, LOCAL, MISSED, SAMPLED, STABLE, alignment, table
+from taciturn.privacy.guarantees.statements import grouped, miss_rates
+from taciturn.privacy.guarantees.status import equal_worlds, no_guarantee, with_status
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.plan import Plan, Target
 

@@ -19,19 +19,9 @@ from taciturn.privacy.accounting.selective import Selective, balanced, calibrate
 from taciturn.privacy.guarantees.claims import Phases, cost, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.statements import (
-    DETECTED,
-    MISSED,
-    NOISED,
-    RECORD,
-    STABLE,
-    alignment,
-    equal_worlds,
-    miss_rates,
-    no_guarantee,
-    no_record_privacy,
-    with_status,
-)
+from taciturn.privacy.guarantees.premises import DETECTED, MISSED, NOISED, RECORD, STABLE, alignment
+from taciturn.privacy.guarantees.statements import miss_rates, no_record_privacy
+from taciturn.privacy.guarantees.status import equal_worlds, no_guarantee, with_status
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.text.document import MASK
 from taciturn.training.phase import Phase

@@ -9,7 +9,8 @@ from taciturn.privacy.accounting.events import Part
 from taciturn.privacy.guarantees.claims import Phases
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.statements import SECRET, no_guarantee
+from taciturn.privacy.guarantees.premises import SECRET
+from taciturn.privacy.guarantees.status import no_guarantee
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase, epoch_steps
 from taciturn.training.phase_terms import Fill, Plain

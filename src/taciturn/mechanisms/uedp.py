@@ -26,7 +26,9 @@ from taciturn.privacy.accounting.user_entity import Units as Curve
 from taciturn.privacy.guarantees.claims import Phases, law, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.statements import NOISED, UNITS, by_units, equal_worlds, with_status
+from taciturn.privacy.guarantees.premises import NOISED, UNITS
+from taciturn.privacy.guarantees.statements import by_units
+from taciturn.privacy.guarantees.status import equal_worlds, with_status
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import ClipNoise

@@ -23,8 +23,9 @@ from taciturn.privacy.accounting.events import PoissonGaussian
 from taciturn.privacy.guarantees.claims import Phases, merged
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.premises import NOISED, UNITS
 from taciturn.privacy.guarantees.published_uedp import exchanged, published_bound, published_claim
-from taciturn.privacy.guarantees.statements import NOISED, UNITS, with_status
+from taciturn.privacy.guarantees.status import with_status
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import LocalUpdates

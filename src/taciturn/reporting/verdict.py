@@ -19,9 +19,10 @@ from taciturn.auditing.finding import Finding
 from taciturn.auditing.lower_bounds.against_certificate import exceeded
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee, round_up
+from taciturn.privacy.guarantees.premises import COVERED, WHOLE
 from taciturn.privacy.guarantees.refutation import DRAWN_DELTA, contradictions
 from taciturn.privacy.guarantees.release import not_to_lean_on, refutations
-from taciturn.privacy.guarantees.statements import COVERED, WHOLE, miss_rates
+from taciturn.privacy.guarantees.statements import miss_rates
 from taciturn.privacy.guarantees.theorems import labels_needed
 
 Word = Literal["may be released", "not yet", "do not"]

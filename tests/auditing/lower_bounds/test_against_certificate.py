@@ -25,7 +25,7 @@ from taciturn.mechanisms.run import Run
 from taciturn.models.hf import export
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee
-from taciturn.privacy.guarantees.statements import RECORD, SECRET, few
+from taciturn.privacy.guarantees.premises import RECORD, SECRET, few
 from taciturn.text.readers import Corpus
 
 TINY: dict[str, Any] = {"name": "lstm", "options": {"hidden_size": 8, "embedding_size": 8}}

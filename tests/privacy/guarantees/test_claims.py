@@ -10,7 +10,7 @@ from taciturn.mechanisms.registry import guarantees
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, ThresholdedCounts
 from taciturn.privacy.guarantees.evidence import Evidence
-from taciturn.privacy.guarantees.statements import APART, STANDING
+from taciturn.privacy.guarantees.premises import APART, STANDING
 
 NOISY = PoissonGaussian(0.02, 1.0)
 CRT_READS = NonPrivate(("public", "skeletons"))

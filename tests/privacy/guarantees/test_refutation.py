@@ -18,9 +18,9 @@ from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.certificates.composed_runs import other_runs
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Guarantee
+from taciturn.privacy.guarantees.premises import COVERED, GROUP, SECRET, WHOLE, covered, whole
 from taciturn.privacy.guarantees.refutation import DRAWN_DELTA, NARROWED, unmarked
 from taciturn.privacy.guarantees.release import against_release
-from taciturn.privacy.guarantees.statements import COVERED, GROUP, SECRET, WHOLE, covered, whole
 from taciturn.privacy.guarantees.theorems import labels_needed, recall_bound
 
 NOISY = PoissonGaussian(0.02, 1.0)

@@ -24,8 +24,8 @@ from taciturn.privacy.accounting.events import (
 )
 from taciturn.privacy.certificates.certificate import Certificate
 from taciturn.privacy.guarantees.guarantee import Guarantee, round_up, to_number
+from taciturn.privacy.guarantees.premises import DETECTED, GROUP, MISSED, RARE, RECORD, SECRET
 from taciturn.privacy.guarantees.refutation import NARROWED
-from taciturn.privacy.guarantees.statements import DETECTED, GROUP, MISSED, RARE, RECORD, SECRET
 
 EXCEEDED = "the attack's lower bound is above the certificate's ε: the guarantee does not hold"
 UNITS = {

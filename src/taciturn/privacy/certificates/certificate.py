@@ -35,8 +35,8 @@ from taciturn.privacy.certificates.plan_fields import checked as checked_plan
 from taciturn.privacy.guarantees.claims import Claims, foreseen_effort, spent_of
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import EMPTY, Guarantee, from_number, to_number
+from taciturn.privacy.guarantees.premises import TABLE
 from taciturn.privacy.guarantees.release import RELEASE, against_release, over_target, refutations
-from taciturn.privacy.guarantees.statements import TABLE
 
 __all__ = ["CERTIFICATE", "EVIDENCE", "LEDGER", "PLAN", "Certificate", "canonical", "digest_of", "issue", "load_json",
            "off_plan", "recompute", "write_json"]  # fmt: skip

@@ -24,9 +24,10 @@ from taciturn.privacy.guarantees import selection_law
 from taciturn.privacy.guarantees.claims import Phases
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import Assumption, Guarantee, Notion
+from taciturn.privacy.guarantees.premises import COVERED, DETECTED, PRIVATE_RECORD, RECORD, SECRET
 from taciturn.privacy.guarantees.private_selection import ONLY_THE_BEST, SCORES, SETTINGS, Runs, select
 from taciturn.privacy.guarantees.refutation import contradictions, emptied, refuted
-from taciturn.privacy.guarantees.statements import COVERED, DETECTED, PRIVATE_RECORD, RECORD, SECRET, faults
+from taciturn.privacy.guarantees.status import faults
 
 USER = "whether one user's records were there"
 THEOREM = "composition of dominating pairs (guarantees.md §1)"

@@ -12,7 +12,8 @@ from dataclasses import replace
 
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import EMPTY, Assumption, Guarantee, Status, round_up
-from taciturn.privacy.guarantees.statements import COVERED, WHOLE, covered, miss_rates, whole
+from taciturn.privacy.guarantees.premises import COVERED, WHOLE, covered, whole
+from taciturn.privacy.guarantees.statements import miss_rates
 from taciturn.privacy.guarantees.theorems import labels_needed
 
 NARROWED = " (only what "

@@ -9,7 +9,7 @@ from typing import Any
 from taciturn.privacy.accounting.tradeoff import FALSE_ALARMS
 from taciturn.privacy.guarantees.evidence import Evidence
 from taciturn.privacy.guarantees.guarantee import EMPTY, Guarantee, from_number
-from taciturn.privacy.guarantees.statements import MISSED, RARE, SECRET
+from taciturn.privacy.guarantees.premises import MISSED, RARE, SECRET
 
 RELEASE = (
     "true: noise and coins were secret, preparation was as the proofs need it, the target was kept, some statement is "
