@@ -16,7 +16,8 @@ from taciturn.recipes import page, registry
 from taciturn.recipes.build import HIDDEN, ROWS, build
 from taciturn.recipes.cells import Work
 from taciturn.recipes.crt import sizes
-from taciturn.recipes.crt.bench import Bench, where_from
+from taciturn.recipes.crt.bench import Bench
+from taciturn.recipes.crt.data import where_from
 from taciturn.recipes.crt.measures import secret_losses, secret_turns
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.uedp.accounting import PLANS

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence, Set
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any
 
 from taciturn.errors import DataError
+from taciturn.project.columns import (
+    ID_NAMES,
+    LABEL_NAMES,
+    USER_NAMES,
+    Field,
+    annotated_spans,
+    conversations,
+    flat,
+    repeating,
+    text_fields,
+    text_of,
+    usual_field,
+)
 from taciturn.project.language import language_of_texts, lower_case, spread
 from taciturn.project.speaking import levels
-from taciturn.text.read_options import TURN_TEXT, ReadOptions
+from taciturn.text.read_options import ReadOptions
 from taciturn.text.readers.corpus import FORMATS, Corpus, files
 from taciturn.text.readers.detect import format_of
 from taciturn.text.readers.items import Row
@@ -25,43 +37,6 @@ UNFIELDED = (
     "text", "lines", "html", "eml", "mbox", "vcard", "whatsapp", "slack", "docx", "xlsx", "pptx", "pdf", "rtf", "ipynb",
     "xml", "subtitles", "msg", "spacy",
 )  # fmt: skip
-TEXT_NAMES = (
-    "text", "body", "content", "message", "utterance", "transcript", "note", "description", "comment", "review",
-)  # fmt: skip
-USER_NAMES = (
-    "user", "user_id", "userid", "username", "author", "author_id", "sender", "from", "customer", "customer_id", "client",
-    "client_id", "patient", "patient_id", "person", "employee", "account", "account_id", "email", "owner", "speaker",
-    "customer_email", "customer_name", "user_email", "user_name", "sender_email", "sender_id", "from_email", "email_address",
-    "contact", "contact_id", "member", "member_id", "subscriber", "requester", "requester_id", "agent", "agent_id",
-    "agent_name", "operator",
-)  # fmt: skip
-ID_NAMES = ("id", "uuid", "guid", "document_id", "message_id", "ticket_id", "dialogue_id")
-LABEL_NAMES = ("label", "labels", "category", "class", "intent", "topic", "sentiment")
-_NAME = re.compile(r"[A-Za-z_][\w.\- ]{0,40}")
-
-
-@dataclass(slots=True)
-class Field:
-    """What rows hold under a (dotted) name. rows: that have it; kinds: of JSON values; values: of short ones, to count."""
-
-    rows: int = 0
-    kinds: set[str] = field(default_factory=set)
-    characters: int = 0
-    words: int = 0
-    values: set[Any] = field(default_factory=set, repr=False)
-
-    def add(self, value: Any) -> None:
-        self.rows += 1
-        if isinstance(value, str):
-            self.kinds.add("text")
-            self.characters += len(value)
-            self.words += len(value.split())
-            self.values.add(value[:80])
-        elif isinstance(value, bool) or value is None or not isinstance(value, int):
-            self.kinds.add("list" if isinstance(value, list) else "other")
-        else:
-            self.kinds.add("whole number")
-            self.values.add(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +113,7 @@ def inspect(corpus: Corpus, format: str = "auto") -> Look:
         more = f"; and {len(unreadable) - 1} more files" if len(unreadable) > 1 else ""
         raise DataError(f"none of the files can be read: {first}: {why}{more}")
     for fielded, row in found:
-        for name, value in _flat(row) if fielded else ():
+        for name, value in flat(row) if fielded else ():
             fields.setdefault(name, Field()).add(value)
     return _seen(formats, fields, found, senders, size, whole, tuple(unreadable))
 
@@ -166,18 +141,6 @@ def _any(format: str, encoding: str | None, fielded: bool) -> ReadOptions:
     return ReadOptions(format=format, encoding=encoding, duplicate_ids="suffix", **names)  # type: ignore[arg-type]
 
 
-def _flat(value: Any, before: str = "", depth: int = 0) -> Iterator[tuple[str, Any]]:
-    """(dotted name, value) of an object and the objects in it."""
-    if not isinstance(value, Mapping):
-        return
-    for name, each in value.items():
-        path = f"{before}{name}"
-        if isinstance(each, Mapping) and depth < 2:
-            yield from _flat(each, f"{path}.", depth + 1)
-        else:
-            yield path, each
-
-
 def _seen(
     formats: Mapping[str, int],
     fields: Mapping[str, Field],
@@ -189,20 +152,22 @@ def _seen(
 ) -> Look:
     rows = [row for fielded, row in found if fielded]
     n = len(rows)
-    chat = _chat(rows)
-    texts = () if chat else tuple(_texts(fields, n))
+    chat = conversations(rows)
+    texts = () if chat else tuple(text_fields(fields, n))
     turns = not chat and not texts and "turns" in fields
-    said = [_text(row, (texts[0] if texts else None) if fielded else "text") for fielded, row in found]
+    said = [text_of(row, (texts[0] if texts else None) if fielded else "text") for fielded, row in found]
     characters = sum(map(len, said))
     speaks, lower = language_of_texts(said), lower_case(said)
-    user = _named(fields, USER_NAMES, n, lambda f: len(f.values) > 1)
-    label = _named(fields, LABEL_NAMES, n, lambda f: 2 <= len(f.values) <= min(50, n // 4) and f.words <= 3 * f.rows)
-    whole_spans, turn_spans = _annotations(rows)
+    user = usual_field(fields, USER_NAMES, n, lambda f: len(f.values) > 1)
+    label = usual_field(
+        fields, LABEL_NAMES, n, lambda f: 2 <= len(f.values) <= min(50, n // 4) and f.words <= 3 * f.rows
+    )
+    whole_spans, turn_spans = annotated_spans(rows)
     return Look(
         formats,
         texts,
         user if user not in texts[:1] else None,
-        _named(fields, ID_NAMES, n, lambda f: len(f.values) == n and not f.kinds & {"list", "other"}),
+        usual_field(fields, ID_NAMES, n, lambda f: len(f.values) == n and not f.kinds & {"list", "other"}),
         label,
         chat,
         turns,
@@ -216,7 +181,7 @@ def _seen(
         unreadable,
         lower,
         levels(list(spread(said, MEASURED)), speaks) if lower else (),
-        () if user else tuple(_repeating(fields, n, {*texts, label or ""})),
+        () if user else tuple(repeating(fields, n, {*texts, label or ""})),
         whole_spans + turn_spans,
         turn_spans > 0,
     )
@@ -226,104 +191,3 @@ def _known(senders: Sequence[str | None]) -> int | None:
     """How many users the format itself names, as mail does its senders; None where it says nothing of most documents."""
     named = [each for each in senders if each is not None]
     return len(set(named)) if named and len(named) >= 0.9 * len(senders) else None
-
-
-def _repeating(fields: Mapping[str, Field], n: int, others: Set[str]) -> Iterator[str]:
-    """Fields that nearly every row has a short value under, of which there are many, and each comes more than once or twice:
-    as people do. The most values first."""
-    likely = {
-        name: each
-        for name, each in fields.items()
-        if name not in others
-        and _NAME.fullmatch(name)
-        and each.rows >= 0.9 * n
-        and each.kinds <= {"text", "whole number"}
-        and each.words <= 3 * each.rows
-        and 5 <= len(each.values) <= 0.6 * n
-    }
-    yield from sorted(likely, key=lambda name: (-len(likely[name].values), name))
-
-
-def _annotations(rows: Sequence[Any]) -> tuple[int, int]:
-    """Annotated spans of whole rows, and of their turns or messages, under the names that reading takes them from."""
-    whole = inside = 0
-    for row in rows:
-        if not isinstance(row, Mapping):
-            continue
-        whole += _length(row.get("spans"))
-        for name in ("turns", "messages", "conversations"):
-            said = row.get(name)
-            for each in said if isinstance(said, list) else ():
-                inside += _length(each.get("spans")) if isinstance(each, Mapping) else 0
-    return whole, inside
-
-
-def _length(value: Any) -> int:
-    return len(value) if isinstance(value, list) else 0
-
-
-def _texts(fields: Mapping[str, Field], n: int) -> Iterator[str]:
-    """Fields that most rows have, with three words and more on average; usual names first, then the longest."""
-    likely = {
-        name: each
-        for name, each in fields.items()
-        if each.kinds == {"text"} and each.rows >= 0.5 * n and each.words >= 3 * each.rows and _NAME.fullmatch(name)
-    }
-
-    def rank(name: str) -> tuple[int, float]:
-        last = name.rpartition(".")[2].lower()
-        return (TEXT_NAMES.index(last) if last in TEXT_NAMES else len(TEXT_NAMES), -likely[name].characters)
-
-    yield from sorted(likely, key=rank)
-
-
-def _named(fields: Mapping[str, Field], wanted: Sequence[str], n: int, fits: Any) -> str | None:
-    """The first of the usual names that nearly every row has a short value under."""
-    for last in wanted:
-        for name, each in fields.items():
-            usual = name.rpartition(".")[2].lower() == last and _NAME.fullmatch(name)
-            if usual and each.rows >= 0.9 * n and each.values and not each.kinds & {"list", "other"} and fits(each):
-                return name
-    return None
-
-
-def _chat(rows: Sequence[Any]) -> str | None:
-    """The form of conversations, if most rows have it."""
-
-    def listed(row: Any, name: str, *keys: str) -> bool:
-        value = row.get(name) if isinstance(row, Mapping) else None
-        first = value[0] if isinstance(value, list) and value else None
-        return isinstance(first, Mapping) and all(key in first for key in keys)
-
-    def texts(row: Any, *keys: str) -> bool:
-        return isinstance(row, Mapping) and all(isinstance(row.get(key), str) for key in keys)
-
-    forms = {
-        "openai": lambda row: listed(row, "messages", "role", "content"),
-        "sharegpt": lambda row: listed(row, "conversations", "from", "value"),
-        "alpaca": lambda row: texts(row, "instruction", "output"),
-        "pairs": lambda row: texts(row, "prompt", "completion"),
-    }
-    for name, has in forms.items():
-        if rows and sum(map(has, rows)) >= 0.9 * len(rows):
-            return name
-    return None
-
-
-def _text(row: Any, name: str | None) -> str:
-    """What the language is told from: the text field, or all texts of a conversation."""
-    if name is not None:
-        return " ".join(each for key, each in _flat(row) if key == name and isinstance(each, str))
-    return " ".join(_strings(row))
-
-
-def _strings(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        content = [each for key, each in value.items() if key in TURN_TEXT or isinstance(each, list)]
-        for each in content or value.values():
-            yield from _strings(each)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _strings(each)

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from statistics import mean
 
 from taciturn.recipes.cells import Row, Work
-from taciturn.recipes.crt.bench import Bench, where_from
+from taciturn.recipes.crt.bench import Bench
+from taciturn.recipes.crt.data import where_from
 from taciturn.recipes.crt.sizes import KINDS, SELECTIVE, SIZES, name_of
 from taciturn.recipes.recipe import Inputs, Plot, Results, Series, Table
 from taciturn.recipes.verdicts import Floor, Order, Runs

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from taciturn.recipes.cells import Row, Work
-from taciturn.recipes.crt.bench import Bench, where_from
+from taciturn.recipes.crt.bench import Bench
 from taciturn.recipes.crt.curves import (
     DIFFERS,
     MEDIUM,
@@ -21,6 +21,7 @@ from taciturn.recipes.crt.curves import (
     row_runs,
     value,
 )
+from taciturn.recipes.crt.data import where_from
 from taciturn.recipes.crt.sizes import DELTA, EPSILON, OURS, name_of
 from taciturn.recipes.recipe import Inputs, Plot, Recipe, Results, Series, Table, statements
 from taciturn.recipes.verdicts import Order, apart, sentences
