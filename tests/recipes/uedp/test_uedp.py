@@ -138,3 +138,27 @@ def test_the_rate_of_extended_entities_costs_noise_above_that_of_the_detected(wo
 def test_the_papers_sets_need_a_folder(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--data"):
         bench.bench("gpt2", Inputs("full"), Work(tmp_path))
+
+
+def test_table_two_counts_what_the_folder_holds_and_its_rows_name_no_place(tmp_path: Path) -> None:
+    folder = tmp_path / "given"
+    folder.mkdir()
+    with pytest.raises(UsageError, match=r"given: expected one of .*sec_contracts in it, found none"):
+        table2.run(Inputs("medium", data=folder), Work(tmp_path / "none"))
+    (folder / "sec_contracts").mkdir()
+    lines = [
+        "Acme NNP B-NP I-ORG",
+        "lends VBZ O O",
+        "",
+        "Bob NNP B-NP I-PER",
+        "pays VBZ O O",
+        "Acme NNP B-NP I-ORG",
+        "",
+    ]
+    (folder / "sec_contracts" / "FIN5.txt").write_text("\n".join(lines))
+    work = Work(tmp_path / "work")
+    (table,) = table2.run(Inputs("medium", data=folder), work).tables
+    assert table.rows[0][:4] == ("SEC (sec_contracts)", 4, 2, 1)
+    counts = {row[4]: row[5:8] for row in table.rows}  # sensitive sentences, entities, holders
+    assert counts == {"Org": (2, 1, 1), "Loc": (0, 0, 0), "Person": (1, 1, 1), "Misc": (0, 0, 0), "all": (2, 2, 1)}
+    assert str(tmp_path) not in work.lines()

@@ -37,10 +37,11 @@ class Plan:
 PLANS: Mapping[Size, Plan] = {
     "smoke": Plan(2, 0.25),
     "quick": Plan(12, 0.25),
-    "medium": Plan(150, 0.05),
+    "medium": Plan(150, 0.05, lr=3e-2),
     "full": Plan(200, 0.05, lr=1e-4),
 }
-"""Of sets of Table II."""
+"""Of sets of Table II. The medium lr is the best of .003, .01, .03 and .1 for user-level DP at ε = 8 with another seed, on
+500 rows that are in neither training nor test text (perplexities 460, 213, 196, 204 of the AWD-LSTM)."""
 
 
 def facts(mechanism: str, screened: ScreenedCorpus, options: Mapping[str, Any]) -> Row:

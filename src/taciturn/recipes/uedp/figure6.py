@@ -18,7 +18,7 @@ RECIPE = Recipe(
         "q_e = .5, q_s = 1, SGD; ε from "
     ".5 to 3.",
     our_setting="The same shape in full, layers of 64 units in quick and medium runs, with z = 2. Medium: AG News, "
-    "5,000 texts of 500 users, 150 steps. " + READINGS,
+    "up to 5,000 texts by users of ten, 150 steps. " + READINGS,
     differs=(*DIFFERS, "Adam on the server in every row; the paper says SGD."),
     published=(
         statements(
