@@ -1,7 +1,8 @@
 """docs/papers/reruns.md: pages whose runs tell an order apart, run again with other seeds and other made-up text.
 
-    python experiments/reruns.py run --work WORK    # measures; a kept cell is not measured again; then writes the page
-    python experiments/reruns.py                    # writes the page from rows alone
+    python experiments/reruns.py run --work WORK              # measures the quick pages; a kept cell is not measured again
+    python experiments/reruns.py run --work WORK --data DATA  # and CRT's medium pages, hours of processor time
+    python experiments/reruns.py                              # writes the page from rows; so do the others, in the end
 
 Rows of the page lie in docs/papers/rows/, of the second time in docs/papers/rows/again/.
 """
@@ -27,6 +28,7 @@ PAPERS = Path(__file__).resolve().parents[1] / "docs" / "papers"
 ROWS, AGAIN = PAPERS / "rows", PAPERS / "rows" / "again"
 SEED = 100
 """Of the second time: first weights, order, made-up text. Noise is never seeded."""
+MEDIUM = "-medium"
 Key = tuple[str, str, str, str, bool]
 """What an order says, at what, its two rows, and whether it is ours, of no paper."""
 
@@ -56,13 +58,20 @@ def said(name: str, inputs: Inputs, work: Work) -> dict[Key, Verdict]:
     return found
 
 
-def settled(name: str, seed: int = 0) -> dict[Key, Verdict]:
+def inputs(page: str, seed: int = 0, data: Path = Path("data")) -> Inputs:
+    """What a page was built with, or is built with again. data: where a medium page has its texts; rows have its name."""
+    if page.endswith(MEDIUM):
+        return Inputs("medium", data=data, seed=seed)
+    return Inputs("quick", runs=runs(page), seed=seed)
+
+
+def settled(page: str, seed: int = 0) -> dict[Key, Verdict]:
     """The same from committed rows."""
     with TemporaryDirectory() as folder:
         work = Work(Path(folder), unmeasured)
-        work.restore(((AGAIN if seed else ROWS) / f"{name}.jsonl").read_text("utf-8"))
+        work.restore(((AGAIN if seed else ROWS) / f"{page}.jsonl").read_text("utf-8"))
         with patch.object(tiny_models, "_train", lambda *_: None):  # nothing is measured, so no model is needed
-            return said(name, Inputs("quick", runs=runs(name), seed=seed), work)
+            return said(page.removesuffix(MEDIUM), inputs(page, seed), work)
 
 
 def unmeasured(cell: str) -> None:
@@ -80,9 +89,17 @@ def told(found: dict[Key, Verdict]) -> dict[Key, Verdict]:
 
 
 def pages() -> list[str]:
-    """Quick pages of several runs in which an order is told apart."""
-    have = [name for name in registry.names() if (ROWS / f"{name}.jsonl").exists() and runs(name) > 1]
-    return [name for name in have if told(settled(name))]
+    """Pages of several runs in which an order is told apart: quick ones, and CRT's on real data, which like these are
+    written from their rows alone."""
+    names = registry.names()
+    have = [name for name in names if (ROWS / f"{name}.jsonl").exists() and runs(name) > 1]
+    real = [f"{name}{MEDIUM}" for name in names if registry.recipe(name).paper == "crt"]
+    have += [page for page in real if (ROWS / f"{page}.jsonl").exists()]
+    return [page for page in have if told(settled(page))]
+
+
+def twice(page: str) -> bool:
+    return (AGAIN / f"{page}.jsonl").exists()
 
 
 def overturned(first: dict[Key, Verdict], again: dict[Key, Verdict]) -> list[Key]:
@@ -96,11 +113,12 @@ Written by `python experiments/reruns.py` from the rows beside the pages; do not
 
 A page says that an order is as or not as in its paper only [by a rule](../papers.md#when-a-page-says-as-in-the-paper). Each
 quick page whose runs tell an order apart was run once more, with other first weights, order of records, made-up text and
-noise: `taciturn recipe run NAME --quick --runs 3 --seed {seed}`.
+noise: `taciturn recipe run NAME --quick --runs 3 --seed {seed}`{medium}.
 
 Of {all} verdicts {same} came out again, {untold} were not told apart the second time, and {overturned} were overturned.
 """
-TAIL = """What is computed and not measured, such as an ε, comes out again by itself and is not listed. Pages on real data
+REAL = "; and on real data {which}, with `--medium --data DATA --seed {seed}`"
+TAIL = """What is computed and not measured, such as an ε, comes out again by itself and is not listed. {others} on real data
 were measured once."""
 
 
@@ -108,20 +126,24 @@ def page() -> str:
     """The page, of the rows alone."""
     rows: list[tuple[str, ...]] = []
     counts = {"all": 0, "same": 0, "untold": 0, "overturned": 0}
-    for name in pages():
+    done = [page for page in pages() if twice(page)]
+    for name in done:
         first, again = settled(name), settled(name, SEED)
         turned = overturned(first, again)
         for key in first:
-            once, twice = first[key].kind, again[key].kind
-            if not {AS, NOT_AS} & {once, twice}:
+            before, after = first[key].kind, again[key].kind
+            if not {AS, NOT_AS} & {before, after}:
                 continue
             words = ", ".join(each for each in key[:2] if each)
             rows.append((f"[{name}]({name}.md)", words, _shown(first[key], key[-1]), _shown(again[key], key[-1])))
-            if once in (AS, NOT_AS):
+            if before in (AS, NOT_AS):
                 counts["all"] += 1
-                counts["overturned" if key in turned else "same" if once == twice else "untold"] += 1
+                counts["overturned" if key in turned else "same" if before == after else "untold"] += 1
     found = Table("Orders that were told apart one of the two times", ("page", "order", "first", "again"), tuple(rows))
-    return "\n\n".join([HEAD.format(seed=SEED, read=READ, **counts).rstrip(), table(found), TAIL]) + "\n"
+    real = [f"[{page}]({page}.md)" for page in done if page.endswith(MEDIUM)]
+    medium = REAL.format(which=", ".join(real), seed=SEED) if real else ""
+    head = HEAD.format(seed=SEED, read=READ, medium=medium, **counts).rstrip()
+    return "\n\n".join([head, table(found), TAIL.format(others="Other pages" if real else "Pages")]) + "\n"
 
 
 def _shown(verdict: Verdict, ours: bool) -> str:
@@ -134,17 +156,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=["run"])
     parser.add_argument("--work", type=Path)
+    parser.add_argument("--data", type=Path, help="the data sets' folder, for pages on real data")
     options = parser.parse_args()
     if options.what:
         if options.work is None:
             parser.error("run: name a folder outside the repository with --work")
         AGAIN.mkdir(exist_ok=True)
-        for name in pages():
+        for each in pages():
+            name = each.removesuffix(MEDIUM)
+            if name != each and options.data is None:
+                continue
             work = Work(options.work / registry.recipe(name).paper, print)  # figures of a paper share cells
-            if (AGAIN / f"{name}.jsonl").exists():
-                work.restore((AGAIN / f"{name}.jsonl").read_text("utf-8"))
-            said(name, Inputs("quick", runs=runs(name), seed=SEED), work)
-            (AGAIN / f"{name}.jsonl").write_text(work.lines(), "utf-8")
+            if twice(each):
+                work.restore((AGAIN / f"{each}.jsonl").read_text("utf-8"))
+            said(name, inputs(each, SEED, options.data), work)
+            (AGAIN / f"{each}.jsonl").write_text(work.lines(), "utf-8")
     (PAPERS / "reruns.md").write_text(page(), "utf-8")
 
 
