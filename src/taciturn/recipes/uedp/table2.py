@@ -27,6 +27,8 @@ RECIPE = Recipe(
         "CONLL-2003 may not be passed on and the filings are the authors' own; where they are not given, stand-ins "
         "are counted.",
         "Users of the usual AG file are runs of ten articles, as it names no source.",
+        "A text of up to 2,000 characters is counted as one sentence: an article of AG News is its title and its "
+        "description, which hold more entities than a sentence does.",
         "Whether two mentions are one entity: here equal up to case, accents and white space.",
     ),
     published=(
