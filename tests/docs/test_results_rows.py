@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 import torch
 
+from taciturn.recipes.crt.curves import LONGER
 from taciturn.recipes.verdicts import AS, NOT_AS, UNTOLD, Order, Runs, Verdict
 
 ROOT = Path(__file__).parents[2]
@@ -196,6 +197,19 @@ def test_a_mask_becomes_a_target_or_its_kind(experiment: Callable[[str], Any]) -
         unscored = [name for name, on in zip(names, scored, strict=True) if not on]
         assert len(unscored) == 2 + 2 * (row == "one mask, no target")  # the first of each record, and masks
         assert unscored.count("<MASK>") == 2 * (row == "one mask, no target")
+
+
+def test_exposure_with_more_epochs(experiment: Callable[[str], Any]) -> None:
+    """The table and the verdicts are those of the rows, and all are as the sentence on the recipes' pages says."""
+    script = experiment("exposure_epochs")
+    table, _, says = script.show(script.MEDIUM.read_text(), script.ROWS.read_text()).partition("\n\n")
+    page = (ROOT / "docs" / "results.md").read_text()
+    assert table in page
+    lines = says.splitlines()
+    assert [line for line in lines if line not in page or not line.startswith(f"- {AS}")] == []
+    assert len(lines) == 6
+    for name in ("crt-figure3-medium", "crt-figure4-medium"):
+        assert LONGER.partition(" (")[0] in (ROOT / "docs" / "papers" / f"{name}.md").read_text("utf-8")
 
 
 def test_no_verdict_is_overturned(experiment: Callable[[str], Any]) -> None:

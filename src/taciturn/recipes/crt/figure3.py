@@ -14,6 +14,7 @@ from taciturn.recipes.crt.curves import (
     attack,
     bars,
     leaks,
+    longer,
     results,
     unique,
 )
@@ -66,7 +67,7 @@ def run(inputs: Inputs, work: Work) -> Results:
         for order in leaks(TITLES[name], "exposure", cells, bars(inputs, work, name), "exposure")
     ]
     chance = [_chance(TITLES[name], cells) for name, cells in found.items()]
-    return results(inputs, work, found, plots, tables, [*sentences(claims), *chance])
+    return results(inputs, work, found, plots, tables, [*sentences(claims), *chance, *longer(inputs)])
 
 
 def _chance(title: str, cells: Cells) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from taciturn.recipes.cells import Work
-from taciturn.recipes.crt.curves import DIFFERS, MEDIUM, NEEDS, OUR_SETTING, PAPER_SETTING, attack, results
+from taciturn.recipes.crt.curves import DIFFERS, MEDIUM, NEEDS, OUR_SETTING, PAPER_SETTING, attack, longer, results
 from taciturn.recipes.crt.members import findings
 from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 
@@ -48,5 +48,6 @@ def run(inputs: Inputs, work: Work) -> Results:
     own, told, _ = attack(
         inputs, work, "secret_membership_accuracy", "membership accuracy, the secret's own tokens", ("a guess", 0.5)
     )
-    tables, says = [*tables, *auc, *told], findings(inputs, work, found, "membership")
+    tables = [*tables, *auc, *told]
+    says = [*findings(inputs, work, found, "membership"), *longer(inputs)]
     return results(inputs, work, found, [*plots, *own], tables, says)

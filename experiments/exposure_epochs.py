@@ -1,0 +1,108 @@
+"""Why canary exposure is told apart nowhere on CRT's medium pages: the same rows with more plain epochs.
+
+    python experiments/exposure_epochs.py run --data DATA --papers PAPERS
+    python experiments/exposure_epochs.py table
+
+CustomerSim whole, as in `taciturn recipe run crt-figure3 --medium`, from the screened text and first weights that this
+command has left below PAPERS; only the number of epochs without noise is another. The orders are those of section 5.3.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from common import spread
+
+from taciturn.recipes.cells import Work
+from taciturn.recipes.crt.bench import Bench
+from taciturn.recipes.crt.curves import Cells, leaks
+from taciturn.recipes.crt.sizes import SIZES, Setting, name_of
+from taciturn.recipes.recipe import Inputs
+from taciturn.recipes.verdicts import sentences
+
+ROOT = Path(__file__).parents[1]
+MEDIUM = ROOT / "docs" / "papers" / "rows" / "crt-figure3-medium.jsonl"
+ROWS = ROOT / "experiments" / "rows" / "exposure_epochs.jsonl"
+CELLS = (("redacted", 0.0), ("redacted", 0.5), ("CRT", 0.5))
+SEEDS = (0, 1, 2)
+SHOWN = {"exposure": "highest exposure", "membership_accuracy": "membership accuracy",
+         "secret_membership_accuracy": "accuracy on the secret's own tokens"}  # fmt: skip
+"""Exposure in bits."""
+
+
+@dataclass(frozen=True)
+class Longer(Bench):
+    """The medium bench with another number of epochs without noise, between which CRT shares its noised steps evenly."""
+
+    epochs: int = 2
+
+    @property
+    def setting(self) -> Setting:
+        medium = super().setting
+        return replace(medium, epochs=(self.epochs, 1), steps=medium.steps // self.epochs * self.epochs)
+
+
+def run(options: argparse.Namespace) -> None:
+    """Every cell; those that are kept are read."""
+    work = Work(options.papers / ".work" / "crt", print)
+    inputs = Inputs("medium", data=options.data, runs=len(SEEDS))
+    for epochs in options.epochs:
+        bench = Longer(inputs, work, epochs=epochs)
+        for seed in SEEDS:
+            for row, gamma in CELLS:
+                bench.cell("LSTM", row, gamma, seed)
+        ROWS.write_text(work.lines())
+
+
+def kept(rows: Sequence[dict[str, Any]], epochs: int) -> Cells:
+    """Cells of one number of epochs, as the recipe's orders read them."""
+    return {
+        ("LSTM", key["row"], key["gamma"], key["seed"]): each["row"]
+        for each in rows
+        if (key := each["key"])["row"] != "bar" and key["epochs"][0] == epochs and (key["row"], key["gamma"]) in CELLS
+    }
+
+
+def show(page: str, lines: str) -> str:
+    """The table of all numbers of epochs, and what the runs tell apart at those that are not the page's. page: its cells."""
+    rows = [json.loads(line) for line in (page + lines).splitlines()]
+    bars = {"LSTM": next(each["row"] for each in rows if each["key"]["row"] == "bar")}
+    on_page = SIZES["medium"].epochs[0]
+    numbers = sorted({each["key"]["epochs"][0] for each in rows})
+    table = [
+        "| plain epochs | model | γ | " + " | ".join(SHOWN.values()) + " | perplexity |",
+        "|---:|---|---:|---:|---:|---:|---:|",
+    ]
+    says = []
+    for epochs in numbers:
+        cells = kept(rows, epochs)
+        for row, gamma in CELLS:
+            here = [cells["LSTM", row, gamma, seed] for seed in SEEDS]
+            told = (spread([each[name] for each in here], 1 if name == "exposure" else 3) for name in SHOWN)
+            perplexity = spread([each["perplexity"] for each in here], 1)
+            table.append(f"| {epochs} | {name_of('LSTM', row)} | {gamma:g} | {' | '.join(told)} | {perplexity} |")
+        if epochs != on_page:
+            orders = [
+                each for name, what in SHOWN.items() for each in leaks(f"{epochs} epochs", what, cells, bars, name)
+            ]
+            says += [f"- {line}" for line in sentences(orders)[:-1]]
+    return "\n".join([*table, "", *says])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("do", choices=("run", "table"))
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--papers", type=Path, help="where the recipe's page was written")
+    parser.add_argument("--epochs", type=int, nargs="+", default=[6])
+    options = parser.parse_args()
+    print(show(MEDIUM.read_text(), ROWS.read_text())) if options.do == "table" else run(options)
+
+
+if __name__ == "__main__":
+    main()
