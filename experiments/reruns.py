@@ -10,6 +10,7 @@ Rows of the page lie in docs/papers/rows/, of the second time in docs/papers/row
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -58,8 +59,8 @@ def said(name: str, inputs: Inputs, work: Work) -> dict[Key, Verdict]:
     return found
 
 
-def inputs(page: str, seed: int = 0, data: Path = Path("data")) -> Inputs:
-    """What a page was built with, or is built with again. data: where a medium page has its texts; rows have its name."""
+def inputs(page: str, seed: int, data: Path) -> Inputs:
+    """What a page was built with, or is built with again. data: where a medium page has its texts."""
     if page.endswith(MEDIUM):
         return Inputs("medium", data=data, seed=seed)
     return Inputs("quick", runs=runs(page), seed=seed)
@@ -69,9 +70,11 @@ def settled(page: str, seed: int = 0) -> dict[Key, Verdict]:
     """The same from committed rows."""
     with TemporaryDirectory() as folder:
         work = Work(Path(folder), unmeasured)
-        work.restore(((AGAIN if seed else ROWS) / f"{page}.jsonl").read_text("utf-8"))
+        lines = ((AGAIN if seed else ROWS) / f"{page}.jsonl").read_text("utf-8")
+        work.restore(lines)
+        data = Path(json.loads(lines.partition("\n")[0])["key"].get("given", ""))  # rows have the folder's name
         with patch.object(tiny_models, "_train", lambda *_: None):  # nothing is measured, so no model is needed
-            return said(page.removesuffix(MEDIUM), inputs(page, seed), work)
+            return said(page.removesuffix(MEDIUM), inputs(page, seed, data), work)
 
 
 def unmeasured(cell: str) -> None:

@@ -11,7 +11,7 @@ from importlib.metadata import version
 import numpy as np
 
 from taciturn.errors import UsageError, nearest
-from taciturn.privacy.accounting.composed import Composed
+from taciturn.privacy.accounting.composed import Composed, Counts
 from taciturn.privacy.accounting.escape import escape, standing
 from taciturn.privacy.accounting.events import (
     FREE,
@@ -24,8 +24,6 @@ from taciturn.privacy.accounting.events import (
     ThresholdedCounts,
 )
 from taciturn.privacy.accounting.tradeoff import NOTHING, Curve
-
-Counts = tuple[tuple[PoissonGaussian, int], ...]
 
 
 def accountant_name() -> str:
@@ -49,7 +47,7 @@ class Profile:
 
     @property
     def steps(self) -> int:
-        return sum(count for _, count in self.counts)
+        return self._noise.steps
 
     def for_group(self, group: int) -> Profile:
         """The same run when ``group`` records change at once."""

@@ -28,12 +28,14 @@ _CELLS = 1 << 17  # most cells of one step
 _NOTHING = 1e-250  # mass cut where δ itself may be tiny
 _FAR = 1e-9  # δ below this is asked of a tilted transform
 
+Counts = tuple[tuple[PoissonGaussian, int], ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Composed:
     """Steps by event, at least one, for ``group`` records changed by ``relation``: what their noise alone promises."""
 
-    counts: tuple[tuple[PoissonGaussian, int], ...]
+    counts: Counts
     relation: Relation
     group: int = 1
 

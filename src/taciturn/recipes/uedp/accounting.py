@@ -40,8 +40,8 @@ PLANS: Mapping[Size, Plan] = {
     "medium": Plan(150, 0.05, lr=3e-2),
     "full": Plan(200, 0.05, lr=1e-4),
 }
-"""Of sets of Table II. The medium lr is the best of .003, .01, .03 and .1 for user-level DP at ε = 8 with another seed, on
-500 rows that are in neither training nor test text (perplexities 460, 213, 196, 204 of the AWD-LSTM)."""
+"""Of sets of Table II. The medium lr is the best of .003, .01, .03 and .1 for user-level DP at ε = 8, one run each with
+another seed, on 500 rows of the validation split (perplexities 460, 213, 196, 204 of the AWD-LSTM)."""
 
 
 def facts(mechanism: str, screened: ScreenedCorpus, options: Mapping[str, Any]) -> Row:

@@ -72,7 +72,10 @@ def run(inputs: Inputs, work: Work) -> Results:
         made = [found for name, loaders, like in STAND_INS if (found := _there(name, loaders, like, inputs))]
         if not made:
             names = ", ".join(loader for _, loaders, _ in STAND_INS for loader in loaders)
-            raise UsageError(f"{inputs.data.name}: expected one of {names} in it, found none")
+            where = inputs.data.resolve().name
+            raise UsageError(
+                f"{where}: expected one of {names} in it, found none; give --data the folder that holds them"
+            )
     rows: list[tuple[Cell, ...]] = []
     shares: list[str] = []
     for name, published, documents, _ in made:
