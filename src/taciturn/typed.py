@@ -182,6 +182,7 @@ class TrainOptions(TypedDict, total=False):
     report_to: Sequence[Literal["tensorboard", "wandb", "mlflow"]]
     shard: bool
     timeout_minutes: float
+    frozen_cache: str | None
     evaluations: int
     valid: Sequence[str]
     valid_is: Literal["public", "private", "unknown"]

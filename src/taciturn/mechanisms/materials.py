@@ -91,6 +91,7 @@ def gather(
         HeldOut.of(tokenizer, valid, limit, **task_of(plan)) if valid else None,
         how.report_to,
         how.shard,
+        None if how.frozen_cache is None else Path(how.frozen_cache),
     )
     return Materials(model, tokenizer, {**data, **counted}, units, fillers, options)
 

@@ -80,8 +80,10 @@ class TrainConfig(Strict):
     kind, as decisions that look at what is not public are a condition of every statement; valid_text, valid_chat,
     valid_text_pair, valid_label: how they are read, as screening reads text, chat, text_pair and label. report_to: who
     gets the numbers of metrics.jsonl too. shard: with several processes, cut the model over them instead of a copy in each.
-    timeout_minutes: how long they wait for one another. save_dtype: of the weights in the run's model, rounded after the
-    last step; base: that of the base (:mod:`taciturn.models.saved_dtype`).
+    timeout_minutes: how long they wait for one another. frozen_cache: a file that keeps what the frozen layers at the front
+    make of each record, to be read again instead of computed in this run and in others; as secret as the text
+    (:mod:`taciturn.training.frozen.cache`). save_dtype: of the weights in the run's model, rounded after the last step;
+    base: that of the base (:mod:`taciturn.models.saved_dtype`).
     """
 
     token_budget: int = Field(8192, ge=16)
@@ -93,6 +95,7 @@ class TrainConfig(Strict):
     report_to: tuple[Literal["tensorboard", "wandb", "mlflow"], ...] = ()
     shard: bool = False
     timeout_minutes: float = Field(10.0, gt=0)
+    frozen_cache: str | None = None
     evaluations: int = Field(8, ge=0)
     valid: tuple[str, ...] = ()
     valid_is: Literal["public", "private", "unknown"] = "unknown"

@@ -114,6 +114,7 @@ WORDS = {
     "report_to": "who gets the numbers of metrics.jsonl too: tensorboard, wandb, mlflow",
     "shard": "cut the model over the processes of torchrun",
     "timeout_minutes": "how long processes wait for one another",
+    "frozen_cache": 'a file that keeps what frozen first layers make of a record; as secret as the text | "frozen.sqlite"',
     "evaluations": "times that held-out text is measured",
     "valid": "files to measure on, instead of the held-out share; no secret of the training text in them",
     "valid_is": "public, private or unknown: what is not public is a condition of every claim; held_out is private",

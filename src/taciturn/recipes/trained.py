@@ -44,13 +44,15 @@ def trained(
     labelled: tuple[int, int] | None = None,
     canaries: Canaries | None = None,
     evaluations: int = 1,
+    frozen_cache: Path | None = None,
 ) -> Row:
     """Numbers of one run; its folder is removed.
 
     Returns scores ([phase, updates, perplexity or accuracy], where each phase ends and evenly spread), score (the last),
     sigma and rate (by phase), claims (every statement of the certificate as :func:`claim` has it), and with canaries points:
     [updates, perplexity, highest exposure, mean exposure]. labelled: secrets of a labelled sample, and how many were missed.
-    Noise is the operating system's; seed decides first weights and the order of public batches.
+    Noise is the operating system's; seed decides first weights and the order of public batches. frozen_cache: a file of what
+    frozen first layers make of records, which cells share.
     """
     import taciturn as tt
 
@@ -65,6 +67,7 @@ def trained(
         "token_budget": token_budget(),
         "evaluations": evaluations,
         "valid_limit": max(len(test), 1),
+        "frozen_cache": None if frozen_cache is None else str(frozen_cache),
         **PLAINLY,
         **follow,
     }

@@ -24,6 +24,7 @@ from taciturn.training import optim
 from taciturn.training.check import require_isolation
 from taciturn.training.distributed.fsdp import shard
 from taciturn.training.distributed.processes import ALONE, World, answering
+from taciturn.training.frozen.cache import frozen_cache
 from taciturn.training.given import check_cut, check_given, facts, looks_back, weights
 from taciturn.training.passes import Work
 from taciturn.training.plan import Plan, Step
@@ -51,7 +52,8 @@ class Options:
     """How to run, without touching what is computed: none of these changes an update or a guarantee.
 
     checkpoint_steps, checkpoint_minutes: whichever comes first. keep: how many checkpoints stay. shard: cut the model over
-    the processes of the run, instead of a copy in each.
+    the processes of the run, instead of a copy in each. frozen_cache: a file that keeps what the frozen layers before the
+    first trained one make of records (:func:`~taciturn.training.frozen.cache.frozen_cache`).
     """
 
     token_budget: int = 8192
@@ -62,6 +64,7 @@ class Options:
     valid: HeldOut | None = None
     report_to: tuple[str, ...] = ()
     shard: bool = False
+    frozen_cache: Path | None = None
 
 
 def fit(
@@ -94,7 +97,7 @@ def fit(
     units = units or {}
     check_given(plan, data, units)
     if options.shard:
-        check_cut(plan, world)
+        check_cut(plan, world, cached=options.frozen_cache is not None)
     known = facts(plan, data, units)
     if options.shard and world.size > 1:  # the weights are those of process 0, which looks at them for all
         world.same(lambda: known)
@@ -105,7 +108,8 @@ def fit(
         require_isolation(plan, model, data)
     mask, device = mask_id(tokenizer), next(model.parameters()).device
     seeded = plan.seeds.noise is not None
-    here = None if seeded else environment(lambda: known | weights(model), options.token_budget, device, world)
+    repeats = not seeded and options.frozen_cache is None  # what is in the file decides how sums are rounded
+    here = environment(lambda: known | weights(model), options.token_budget, device, world) if repeats else None
     plain, clipped = (
         Work(options.token_budget, autocast_type(plan.model.dtype), again=world.mesh is None) for _ in range(2)
     )
@@ -118,7 +122,9 @@ def fit(
     due = checkpoint.is_due(options.checkpoint_steps, options.checkpoint_minutes, plan.total_steps)
     model.train()
     done = at.steps
+    records = [each for each in (*data.values(), options.valid and options.valid.tokens) if isinstance(each, Tokens)]
     with (
+        frozen_cache(model, options.frozen_cache, records, classify=plan.model.task == "classify"),
         answering(lambda: f"after step {done} of {plan.total_steps}"),
         room_on_disk(out),
         interruptible() as interrupted,

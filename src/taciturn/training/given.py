@@ -51,8 +51,13 @@ def check_given(plan: Plan, data: Mapping[str, Tokens | Slots], units: Mapping[s
         phase.check_drawn_from(len(units[phase.name]) if phase.name in units else len(tokens))
 
 
-def check_cut(plan: Plan, world: World) -> None:
-    """Raises UsageError for a plan that a model cut over the processes of ``world`` cannot follow."""
+def check_cut(plan: Plan, world: World, cached: bool = False) -> None:
+    """Raises UsageError for a plan that a model cut over the processes of ``world`` cannot follow, and where what its frozen
+    layers make is to be kept."""
+    if cached:
+        raise UsageError(
+            "train.frozen_cache with train.shard: layers that are cut are not skipped; leave one of them out"
+        )
     if world.size > 1 and any(map(looks_back, plan.phases)):
         raise UsageError(
             "a phase that fills masks by the initial model, or stays near it, needs it whole: leave shard out"

@@ -16,7 +16,7 @@ from taciturn.recipes.build import HIDDEN, ROWS, build
 from taciturn.recipes.cells import Work
 from taciturn.recipes.jft import bench as jft_bench
 from taciturn.recipes.jft import medium
-from taciturn.recipes.jft.paper import LEVELS
+from taciturn.recipes.jft.paper import LEVELS, TASKS
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.verdicts import AS, NOT_AS
 
@@ -35,6 +35,14 @@ def sentences(count: int, seed: int) -> list[dict[str, str]]:
         word, thing, name = draw.choice(WORDS[label]), draw.choice(THINGS), draw.choice(NAMES)
         made.append({"sentence": f"{name} saw a {word} {thing} {seed}{at} times", "label": label})
     return made
+
+
+def pairs(count: int, seed: int) -> list[dict[str, str]]:
+    rows = sentences(count, seed)
+    labels = {"0": "not_entailment", "1": "entailment"}
+    return [
+        {"question": "what was it like?", "sentence": each["sentence"], "label": labels[each["label"]]} for each in rows
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -110,6 +118,29 @@ def test_the_other_tables_share_its_cells_and_its_screened_text(name: str, data:
     assert all(table.rows for table in built.results.tables)
 
 
+def test_a_thousandth_of_each_task_is_trained_on_in_as_many_plain_steps_as_noised_ones(
+    data: Path, model: str, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = {"sst2": 20_000, "qnli": 40_000}
+    monkeypatch.setattr(medium, "FEW", tuple(whole))
+    monkeypatch.setattr(jft_bench, "TASKS", {k: replace(v, records=whole.get(k, 0)) for k, v in TASKS.items()})
+    with gzip.open(data / "glue" / "qnli_train_sample.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write("".join(json.dumps(row) + "\n" for row in pairs(90, 1)))
+    with gzip.open(data / "glue" / "qnli_dev.jsonl.gz", "wt", encoding="utf-8") as file:
+        file.write("".join(json.dumps(row) + "\n" for row in pairs(12, 2)))
+    built = build("jft-table8", Inputs("medium", data, model, runs=1), out)
+    assert [table.title for table in built.results.tables] == ["sst2: accuracy, %", "qnli: accuracy, %"]
+    assert [[row[0] for row in table.rows] for table in built.results.tables] == [
+        ["no fine-tuning", "DP-SGD", "redacted", "jft"]
+    ] * 2
+    assert "sst2: 20 records to train on, 12 to test" in built.results.setting
+    assert "qnli: 40 records to train on, 12 to test" in built.results.setting
+    assert "1 plain epochs at batch 16; 2 private steps at rate 0.800" in built.results.setting
+    keys = [json.loads(line)["key"] for line in (out / ROWS / "jft-table8-medium.jsonl").read_text().splitlines()]
+    assert [key["options"]["redacted"]["epochs"] for key in keys if key["row"] == "jft high-entity"] == [1, 2]
+    assert (out / HIDDEN / "jft" / "frozen.sqlite").exists()
+
+
 def test_it_is_written_again_from_its_rows_alone(
     data: Path, model: str, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -147,5 +178,5 @@ def test_after_few_screened_records_the_second_phase_has_the_learning_rate_of_dp
 
 
 def test_its_size_is_said_by_show() -> None:
-    for name in ("jft-table2", "jft-table4", "jft-table6"):
+    for name in ("jft-table2", "jft-table4", "jft-table6", "jft-table8"):
         assert "SST-2" in registry.recipe(name).medium

@@ -157,6 +157,7 @@ class Bench:
                 self.work, f"{self.task.name}-{row}".replace(" ", "-").replace("%", ""), mechanism, corpus, self.model(),
                 self.test, options=options, epsilon=epsilon, delta=self.task.delta, seed=self.seed,
                 labelled=labelled, canaries=canaries,
+                frozen_cache=self.work.path("frozen.sqlite") if self.inputs.size == "medium" else None,
             )  # fmt: skip
             steps = {name: opts["steps"] for name, opts in phases(mechanism, options)}
             said = {
@@ -199,8 +200,8 @@ class Bench:
     def shown(self, score: float) -> float:
         return 100 * score if self.task.classifies else score
 
-    def setting(self) -> str:
-        """What was run, in words."""
+    def setting(self, epochs: int = 0) -> str:
+        """What was run, in words; epochs: plain ones, if not those of the size."""
         p, s = self.private, self.sizes
         start = (
             medium.said(self.private_lr, len(self.held))
@@ -209,8 +210,8 @@ class Bench:
         )
         return (
             f"{self.task.name}: {len(self.documents):,} records to train on, {len(self.test):,} to test; "
-            f"{self.note.rstrip('.')}; {s.epochs} plain epochs at batch {s.batch_size}; {p['steps']} private steps at "
-            f"rate {p['rate']:.3f}, δ = {self.task.delta:.2g}; {start}; "
+            f"{self.note.rstrip('.')}; {epochs or s.epochs} plain epochs at batch {s.batch_size}; {p['steps']} private "
+            f"steps at rate {p['rate']:.3f}, δ = {self.task.delta:.2g}; {start}; "
             f"{len(self.inputs.seeds)} run{'s' * (len(self.inputs.seeds) > 1)} a row; the constant predictor is at "
             f"{self.shown(self.constant()):.3g}."
         ).replace("  ", " ")
@@ -227,7 +228,7 @@ def bench(name: str, inputs: Inputs, work: Work) -> Bench:
     task, made_up = TASKS[name], inputs.quick and inputs.data is None
     if made_up:
         task = QUICK["press" if task.classifies else "customersim"]
-    sizes = medium.SIZES if inputs.size == "medium" else data.sizes(inputs, task)
+    sizes = medium.sizes(task) if inputs.size == "medium" else data.sizes(inputs, task)
     train, test, note = (data.made_up if made_up else data.loaded)(task, inputs, sizes)
     train, held = medium.held_out(train) if inputs.size == "medium" else (train, ())
     return Bench(task, inputs, work, sizes, train, texts.records(test), note, inputs.seed, texts.records(held))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from math import ceil
 
 from taciturn.recipes.cells import Work
 from taciturn.recipes.jft import bench as jft_bench
+from taciturn.recipes.jft import medium
 from taciturn.recipes.jft.bench import Bench, chosen
 from taciturn.recipes.jft.paper import NEEDS, PAPER, READING
 from taciturn.recipes.jft.phases import epsilons
@@ -24,7 +26,9 @@ RECIPE = Recipe(
     title="low resource",
     asks="With a thousandth of the records in both phases, do redaction and jft still beat DP-SGD?",
     paper_setting=f"0.1 % of the data for both phases (QNLI: 100 records). {PAPER}.",
-    our_setting="A thousandth of the records in full; a tenth in quick runs, where a thousandth would be none.",
+    our_setting="A thousandth of the records in full; a tenth in quick runs, where a thousandth would be none. Medium: as "
+    f"many records as a thousandth of each of the paper's four classifying tasks, {medium.STEPS} noised steps over all of "
+    "them and about as many plain ones, of the end of a small encoder.",
     differs=(
         READING + ".",
         "With so few records every private step reads all of them, so sampling hides nothing and the noise is that "
@@ -37,31 +41,33 @@ RECIPE = Recipe(
               "For all tasks: the redacted model is better than DP-SGD."),
     ),
     needs=NEEDS,
+    medium=medium.NEEDS_ALL,
 )  # fmt: skip
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """DP-SGD, redacted, jft on a share of the records."""
-    names = chosen(inputs.pick(("sst2",), ("sst2", "wikitext2"), FULL), inputs)
+    small = inputs.size == "medium"
+    names = medium.FEW if small else chosen(inputs.pick(("sst2",), ("sst2", "wikitext2"), FULL), inputs)
     share = inputs.pick(0.5, 0.1, 0.001)
     benches = []
     for name in names:
         whole = jft_bench.bench(name, inputs, work)
-        few = whole.documents[:: round(1 / share)]
+        few = medium.thousandth(whole.task, whole.documents) if small else whole.documents[:: round(1 / share)]
         task = replace(whole.task, records=len(few), batch=min(whole.task.batch, len(few)))
         benches.append(replace(whole, documents=few, task=task))
     found = {bench.task.name: [_rows(each) for each in bench.each_run()] for bench in benches}
     claims = [each for b in benches for each in orders(b.task.name, b.compared(found[b.task.name]))]
     columns = ("row", "score", "ε, detected", "ε, missed", "σ")
     return Results(
-        setting=" ".join(bench.setting() for bench in benches),
+        setting=" ".join(bench.setting(_epochs(bench)) for bench in benches),
         tables=tuple(Table(f"{b.task.name}: {b.metric}", columns, merged(found[b.task.name])) for b in benches),
         says=tuple(sentences(claims)),
     )
 
 
 def _rows(bench: Bench) -> dict[str, tuple[Cell, ...]]:
-    private, twice = bench.dpsgd(), bench.fine_tuned_twice(LEVEL, f"jft {LEVEL}", epochs=3 * bench.sizes.epochs)
+    private, twice = bench.dpsgd(), bench.fine_tuned_twice(LEVEL, f"jft {LEVEL}", epochs=_epochs(bench))
     first = bench.shown(twice["scores"][0][-1])
     return {
         "no fine-tuning": (bench.shown(bench.start()), None, None, None),
@@ -69,6 +75,13 @@ def _rows(bench: Bench) -> dict[str, tuple[Cell, ...]]:
         "redacted": (first, 0.0, float("inf"), None),
         "jft": (bench.shown(twice["score"]), *epsilons(twice), twice["sigma"]["private"]),
     }
+
+
+def _epochs(bench: Bench) -> int:
+    """Plain ones; in the medium size with as many steps as the noised phase has."""
+    if bench.inputs.size == "medium":
+        return max(1, round(medium.STEPS / ceil(len(bench.documents) / bench.sizes.batch_size)))
+    return 3 * bench.sizes.epochs
 
 
 def orders(task: str, rows: Mapping[str, Runs]) -> list[Order]:

@@ -93,7 +93,7 @@ def environment(
 def repeatable(here: Environment | None, then: Environment | None) -> str | None:
     """None where sums are those of ``then`` to the bit, else why not, in words."""
     if here is None or then is None:
-        return "sums do not repeat bit for bit on a GPU or over several processes"
+        return "sums do not repeat bit for bit on a GPU, over several processes or with train.frozen_cache"
     changed = sorted(name for name in here.keys() | then.keys() if here.get(name) != then.get(name))
     return f"another value than before: {', '.join(changed)}" if changed else None
 
