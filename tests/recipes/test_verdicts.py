@@ -130,6 +130,18 @@ def test_a_model_that_learned_is_compared() -> None:
     assert kind(order(LOW, HIGH, floor=Floor(LOW))) == AS  # nothing known to beat
 
 
+def test_where_the_papers_own_row_learned_nothing_that_behind_may_not_have_either() -> None:
+    """The row ahead must have, and the page says of which orders it was not asked."""
+    floor = Floor(HIGH, (15.0,), higher=True)
+    learned, nothing = Runs("a", HIGH, floor), Runs("b", LOW, Floor(LOW, (15.0,), higher=True))
+    both = Order("a is ahead of b", learned, nothing, higher=True)
+    assert kind(both) == UNTOLD
+    assert kind(replace(both, both=False)) == AS
+    assert kind(Order("b is ahead of a", nothing, learned, higher=True, both=False)) == UNTOLD
+    assert verdicts.sentences([replace(both, both=False)])[-1].endswith("what the order says: a is ahead of b.")
+    assert verdicts.sentences([both])[-1] == RULE
+
+
 def test_sentences_join_what_shares_claim_kind_and_reason_and_end_with_the_rule() -> None:
     rows = [replace(order((1.0,), (2.0,)), at=at) for at in ("x", "y")]
     first, rule = verdicts.sentences(rows)

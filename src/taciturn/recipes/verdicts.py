@@ -2,7 +2,8 @@
 
 "As in the paper" and "Not as in the paper" are said only where each row has three runs, Welch's 95 % interval of the
 difference excludes 0 (Welch 1947; with Holm's correction for all orders of a page, Holm 1979), and the models of both rows
-do better than the model they started from and than the constant predictor. Everything else is "Not told apart here", with
+do better than the model they started from and than the constant predictor (of the row behind it is not asked where the
+paper's own does not, and the page says so). Everything else is "Not told apart here", with
 the reason.
 """
 
@@ -31,6 +32,11 @@ RULE = (
     "difference excludes 0 after Holm's correction for all orders of the page, and the models of both rows do better than "
     "the one they started from and than the constant predictor (the largest class of the test, or the words' frequencies in "
     "the training text)."
+)
+
+ONE = (
+    "Of the row behind that is not asked where the paper's own is no better than the constant predictor, which is then what "
+    "the order says: {}."
 )
 
 
@@ -81,13 +87,15 @@ class Runs:
 @dataclass(frozen=True, slots=True)
 class Order:
     """The paper has ``ahead`` before ``behind``, a row or a number. says: of what and in what, the same for orders that one
-    sentence holds; at: which of them this is. higher: more is ahead."""
+    sentence holds; at: which of them this is. higher: more is ahead. both: the row behind has to have learned something too;
+    not where the paper says of its own that it did not."""
 
     says: str
     ahead: Runs
     behind: Runs | float
     at: str = ""
     higher: bool = False
+    both: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +132,8 @@ def verdicts(orders: Sequence[Order]) -> list[Verdict]:
 def sentences(orders: Sequence[Order]) -> list[str]:
     """The verdicts in words, one sentence for those that share claim, kind and reason; then the rule."""
     lines = _lines(orders, {})
-    return [*lines, RULE] if lines else []
+    alone = sorted({each.says for each in orders if not each.both})
+    return [*lines, RULE, *([ONE.format("; ".join(alone))] if alone else [])] if lines else []
 
 
 def apart(orders: Sequence[Order]) -> list[str]:
@@ -171,7 +180,8 @@ def _untested(order: Order) -> tuple[str, str]:
     """Why an order is not tested, and which of its rows learned nothing; both "" where it is."""
     rows = [order.ahead, *([order.behind] if isinstance(order.behind, Runs) else [])]
     few = min(len(row.scores) for row in rows)
-    lost = "; ".join(f"{row.name}: {why}" for row in rows if row.floor and (why := row.floor.missed()))
+    learned = rows if order.both else rows[:1]
+    lost = "; ".join(f"{row.name}: {why}" for row in learned if row.floor and (why := row.floor.missed()))
     if few < RUNS:
         return f"{'one run' if few == 1 else f'{few} runs'} a row, {RUNS} are asked for", lost
     if not all(math.isfinite(each) for row in rows for each in row.scores):

@@ -85,9 +85,12 @@ def _epochs(bench: Bench) -> int:
 
 
 def orders(task: str, rows: Mapping[str, Runs]) -> list[Order]:
-    """Section A.4: redaction before DP-SGD, and the second phase before the first."""
+    """Section A.4: redaction before DP-SGD, which learns nothing from so few records (50.54 % on QNLI, where half the
+    answers are alike), and the second phase before the first."""
     higher = next(iter(rows.values())).floor.higher  # type: ignore[union-attr]
     return [
-        Order(f"{task}, redaction alone is ahead of DP-SGD", rows["redacted"], rows["DP-SGD"], higher=higher),
+        Order(
+            f"{task}, redaction alone is ahead of DP-SGD", rows["redacted"], rows["DP-SGD"], higher=higher, both=False
+        ),
         Order(f"{task}, the second phase is ahead of the first", rows["jft"], rows["redacted"], higher=higher),
     ]
