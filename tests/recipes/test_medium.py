@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from taciturn.recipes.crt.bench import Bench
 from taciturn.recipes.crt.data import where_from
 from taciturn.recipes.crt.measures import secret_losses, secret_turns
 from taciturn.recipes.recipe import Inputs
+from taciturn.recipes.uedp import bench as uedp_bench
+from taciturn.recipes.uedp import extended
 from taciturn.recipes.uedp.accounting import PLANS
 from taciturn.recipes.uedp.data import SENTENCES
 from taciturn.recipes.verdicts import AS, NOT_AS
@@ -153,30 +156,49 @@ def test_the_size_has_one_set_and_does_not_look_for_others() -> None:
     assert where_from(Inputs("medium", data=Path("nowhere"))) == ["customersim"]
 
 
-def test_uedp_reads_a_folder_of_news(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """AG News as its subset is laid out, in the sizes of a smoke test: rows name the folder alone."""
-    pytest.importorskip("spacy")
-    monkeypatch.setitem(PLANS, "medium", PLANS["smoke"])  # type: ignore[arg-type]
-    monkeypatch.setitem(SENTENCES, "medium", (30, 6))  # type: ignore[arg-type]
-    folder = tmp_path / "given" / "agnews"
-    folder.mkdir(parents=True)
+@pytest.fixture(scope="module")
+def news(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with AG News as its subset is laid out."""
+    folder = tmp_path_factory.mktemp("sets") / "given"
+    (folder / "agnews").mkdir(parents=True)
     towns = ("Paris", "Rome", "Berlin")
     for name, first in (("train_subset_train", 0), ("test", 100)):
-        with gzip.open(folder / f"{name}.jsonl.gz", "wt") as file:
-            for at in range(first, first + 30):
-                where = f"in {towns[at % 3]} that trade across the Pacific Ocean and Europe fell by {at}"
-                text = f"Bill Gates of Microsoft Corp. said {where}."
-                file.write(
-                    json.dumps({"text": text, "title": text, "description": "", "label": at % 4, "label_name": "x"})
-                    + "\n"
-                )
-    built = build("uedp-figure6", Inputs("medium", data=folder.parent, runs=1), tmp_path / "out")
-    (table,) = built.results.tables
+        rows = []
+        for at in range(first, first + 30):
+            where = f"in {towns[at % 3]} that trade across the Pacific Ocean and Europe fell by {at}"
+            text = f"Bill Gates of Microsoft Corp. said {where}."
+            rows.append({"text": text, "title": text, "description": "", "label": at % 4, "label_name": f"x{at % 4}"})
+        with gzip.open(folder / "agnews" / f"{name}.jsonl.gz", "wt") as file:
+            file.write("".join(json.dumps(row) + "\n" for row in rows))
+    return folder
+
+
+@pytest.mark.parametrize("figure", ["uedp-figure6", "uedp-figure3"])
+def test_uedp_reads_a_folder_of_news(
+    figure: str,
+    news: Path,
+    little_encoder: Callable[[list[str]], str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """In the sizes of a smoke test: rows name the folder alone."""
+    pytest.importorskip("spacy")
+    monkeypatch.setitem(PLANS, "medium", PLANS["smoke"])  # type: ignore[arg-type]
+    monkeypatch.setattr(uedp_bench, "ENCODER", PLANS["smoke"])
+    monkeypatch.setitem(SENTENCES, "medium", (30, 6))  # type: ignore[arg-type]
+    monkeypatch.setattr(extended, "RATES", (0.0, 1.0))
+    model = little_encoder(["Bill Gates of Microsoft Corp. said in Paris"]) if figure == "uedp-figure3" else None
+    built = build(figure, Inputs("medium", data=news, model=model, runs=1), tmp_path / "out")
+    table = built.results.tables[0]
     assert {"de-identified", "no-DP", "user-level DP, ε = 8", "uedp, GPE"} <= {row[0] for row in table.rows}
     assert "30 sentences of 3 users" in built.results.setting
     assert not any(each.startswith((AS, NOT_AS)) for each in built.results.says)
-    rows = (tmp_path / "out" / ROWS / "uedp-figure6-medium.jsonl").read_text()
-    assert str(tmp_path) not in rows
+    rows = (tmp_path / "out" / ROWS / f"{figure}-medium.jsonl").read_text()
+    assert str(news.parent) not in rows
+    if model is not None:
+        assert model not in rows
+        assert "the head alone is, without dropout" in built.results.setting
+        assert {json.loads(line)["key"]["kind"] for line in rows.splitlines()} == {"little"}
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -56,22 +57,8 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An encoder with weights."""
-    from transformers import BertConfig, BertModel
-
-    from taciturn.models.tokens import bpe_tokenizer, save_tokenizer
-
-    folder = tmp_path_factory.mktemp("models") / "little"
-    tokenizer = bpe_tokenizer([each["sentence"] for each in sentences(200, 3)], 400)
-    BertModel(
-        BertConfig(
-            vocab_size=len(tokenizer), hidden_size=16, num_hidden_layers=7, num_attention_heads=2, intermediate_size=32,
-            max_position_embeddings=64,
-        )
-    ).save_pretrained(folder)  # fmt: skip
-    save_tokenizer(tokenizer, folder)
-    return str(folder)
+def model(little_encoder: Callable[[list[str]], str]) -> str:
+    return little_encoder([each["sentence"] for each in sentences(200, 3)])
 
 
 @pytest.fixture(autouse=True)

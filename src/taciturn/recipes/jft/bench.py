@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from taciturn.recipes import texts, tiny_models
+from taciturn.recipes import encoder, texts, tiny_models
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.jft import data, medium
 from taciturn.recipes.jft.data import QUICK, Sizes
@@ -54,7 +54,7 @@ class Bench:
 
     def model(self) -> dict[str, Any]:
         made = (
-            medium.encoder(self.inputs)
+            encoder.encoder(self.inputs, medium.TRAINED)
             if self.inputs.size == "medium"
             else tiny_models.encoder(self.inputs, self.work)
             if self.task.classifies

@@ -1,15 +1,15 @@
-"""The medium size of Just Fine-tune Twice: SST-2, and an encoder of which the end is trained."""
+"""The medium size of Just Fine-tune Twice: sentences and pairs of GLUE, and an encoder of which the end is trained."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from taciturn.recipes import encoder
 from taciturn.recipes.jft.data import Sizes
 from taciturn.recipes.jft.paper import Task
-from taciturn.recipes.recipe import Inputs
 
 if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
@@ -34,20 +34,9 @@ RATES = (1e-3, 3e-3, 1e-2)
 """Learning rates of DP-SGD that are tried, with half the steps; jft's second phase has a third of the best."""
 FILLED = ("low-contextual",)
 """Levels at which a row of ours stands beside jft: there much is masked."""
-ENCODER = "sentence-transformers/all-MiniLM-L6-v2"
-LAYERS = 6
-OPTIONS = {"num_hidden_layers": LAYERS, "hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
-"""Without dropout, which noised steps never have: then what frozen layers make of a text is computed once."""
-FROZEN = ("*.embeddings.*", *(f"*.layer.{at}.*" for at in range(LAYERS - 1)))
-START = (
-    f"the first {LAYERS} layers of all-MiniLM-L6-v2 or of the --model given, of which the last, the pooler and the head are "
-    "trained, without dropout"
-)
-
-
-def encoder(inputs: Inputs) -> dict[str, Any]:
-    """The table of settings of the model: the user's or ENCODER, cut after LAYERS layers."""
-    return {"name": inputs.model or ENCODER, "options": OPTIONS, "frozen": FROZEN}
+TRAINED = 1
+"""Layers of the encoder, beside pooler and head."""
+START = encoder.said(TRAINED)
 
 
 def sizes(task: Task) -> Sizes:

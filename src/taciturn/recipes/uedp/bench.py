@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from taciturn.recipes import simulated_news, texts, tiny_models
+from taciturn.recipes import encoder, simulated_news, texts, tiny_models
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.trained import constant, trained, untrained
 from taciturn.recipes.uedp import data
-from taciturn.recipes.uedp.accounting import PLANS, Plan, claimed_and_real, facts, squared_noise
+from taciturn.recipes.uedp.accounting import ENCODER, PLANS, Plan, claimed_and_real, facts, squared_noise
 from taciturn.recipes.uedp.paper import DELTA, PUBLISHED, Published
 from taciturn.recipes.verdicts import Floor, Runs
 
@@ -133,6 +133,7 @@ class Bench:
             found = trained(
                 self.work, f"{self.name}-{row}".replace(" ", "-"), mechanism, corpus, self.model, self.test, options=options,
                 epsilon=epsilon, delta=DELTA, seed=self.seed, evaluations=self.inputs.pick(1, 3, 10),
+                frozen_cache=self.work.path("frozen.sqlite") if "frozen" in self.model else None,
             )  # fmt: skip
             about = facts(mechanism, corpus, options)
             sigma = found["sigma"].get("private")
@@ -170,9 +171,11 @@ def bench(model: str, inputs: Inputs, work: Work, name: str = "AG") -> Bench:
     published = PUBLISHED[name]
     train, test, note = data.loaded(published, inputs)
     labels = tuple(sorted({d.label for d in train if d.label is not None}))
-    plan = PLANS[inputs.size]
+    plan = ENCODER if model == "bert" and inputs.size == "medium" else PLANS[inputs.size]
     categories = tuple(each for each in published.sensitive if each != "All")
     chosen = _model(model, inputs, work, labels)
+    if "frozen" in chosen:
+        note = f"{note} {encoder.said(0)}."
     return Bench(
         f"{published.name}-{model}", inputs, work, chosen, plan.of(model), categories, published, train,
         texts.records(test), note, inputs.seed,
@@ -197,6 +200,8 @@ def _model(model: str, inputs: Inputs, work: Work, labels: tuple[str, ...]) -> d
     length = {"max_length": 64 if tiny else 128}
     if model == "bert":
         task = {"task": "classify", "labels": labels, **length}
+        if inputs.size == "medium":
+            return {**encoder.encoder(inputs, 0), **task}
         full = {"name": "bert-base-uncased"} if inputs.model is None and not tiny else tiny_models.encoder(inputs, work)
         return {**full, **task}
     if model == "awd-lstm" and inputs.model is None:
