@@ -22,7 +22,8 @@ COMPUTED = {"crt-figure6", "jft-table1", "jft-table3", "jft-table5", "uedp-figur
 """Recipes, or parts of them, in which nothing is drawn at random: an ε is what it is."""
 SINGLE = {"jft-table7"}
 """One row in the smallest size: nothing to compare."""
-READS = {"uedp-figure6-medium", "uedp-table2-medium", *(f"jft-table{i}-medium" for i in (2, 4, 6))}
+READS = {*(f"uedp-{each}-medium" for each in ("figure3", "figure6", "table2")),
+         *(f"jft-table{i}-medium" for i in (2, 4, 6, 8))}  # fmt: skip
 """Pages that say how many users or records the texts have."""
 SHARED = Path(__file__).parents[3] / "shared" / "data"
 NEEDS_SPACY = {f"jft-table{i}" for i in (1, 2, 3, 4, 6, 7, 8)}
