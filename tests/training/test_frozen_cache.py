@@ -14,6 +14,7 @@ import pytest
 import torch
 from tiny import ADAM, SGD, TEXTS, TOKENIZER
 
+import taciturn as tt
 from taciturn.errors import DataError, UsageError
 from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import load_model
@@ -313,3 +314,29 @@ def test_it_is_not_for_a_model_that_is_cut() -> None:
     plan = Plan("dpsgd", (), 1, Target(), "key", Model("gpt2", "bytes"), Seeds(1, 2, None))
     with pytest.raises(UsageError, match=r"frozen_cache with train\.shard"):
         check_cut(plan, ALONE, cached=True)
+
+
+def test_a_run_that_cannot_have_it_says_so_before_anything_is_written(tmp_path: Path) -> None:
+    """And the same folder takes the run that can."""
+    path = tmp_path / "gpt2.json"
+    path.write_text(json.dumps({"model_type": "gpt2", **SHAPES["gpt2"]}))
+    screened = tt.screen(
+        tt.read([f"call me at (555) 010-7{i:03}" for i in range(40)]), tt.policy("pii"), tt.policy("conservative")
+    )
+    noised = {"noise_multiplier": 1.0, "steps": 3, "rate": 0.2}
+    (tmp_path / "other").write_text("not a database at all, but some text" * 100)
+
+    def trained(frozen: tuple[str, ...], cache: str) -> None:
+        model: Any = {"name": str(path), "tokenizer": "bytes", "frozen": frozen}
+        train: Any = {"frozen_cache": str(tmp_path / cache), "evaluations": 0}
+        plan = tt.plan("dpsgd", screened, model, delta=1e-3, train=train, allow=["cannot-learn"], **noised)
+        tt.train(plan, tmp_path / "run", progress=False).certify()
+
+    for frozen, cache, said in (((), "a.sqlite", "no frozen layers"), (FROZEN["gpt2"], "other", "cannot be used")):
+        with pytest.raises((UsageError, DataError), match=said):
+            trained(frozen, cache)
+        assert not (tmp_path / "run" / "plan.json").exists()
+        assert not (tmp_path / "a.sqlite").exists()
+    trained(FROZEN["gpt2"], "a.sqlite")
+    assert (tmp_path / "a.sqlite").stat().st_size
+    assert not tt.verify(tmp_path / "run" / "certificate.json")

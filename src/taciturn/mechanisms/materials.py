@@ -48,6 +48,8 @@ def gather(
     from taciturn.training.check import require_isolation
     from taciturn.training.distributed.loading import loaded_once
     from taciturn.training.engine import Options
+    from taciturn.training.frozen.cache import require_front
+    from taciturn.training.frozen.store import store
 
     tokenizer = load_tokenizer(plan.model.tokenizer, plan.model.name, public_texts(plan, screened))
     set_template(tokenizer, plan.model.chat_template)
@@ -71,6 +73,10 @@ def gather(
         for phase in trained
         if phase.fill is not None and phase.fill.table is not None
     }
+    if config.train.frozen_cache is not None:
+        require_front(model, plan.model.task == "classify")
+        with store(Path(config.train.frozen_cache)):  # a file that is another's is known now
+            pass
     look = partial(require_isolation, plan, model, data)  # fit looks too, but by then the folder is written
     world.once(look) if is_cut(config, world) else look()
     for name, tokens in data.items():

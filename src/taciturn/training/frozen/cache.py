@@ -43,6 +43,15 @@ def frozen_cache(model: Any, path: Path | None, data: Sequence[Tokens], *, class
     if path is None:
         yield
         return
+    front = require_front(model, classify)
+    known = {_named(each[i], _segments(each, i)) for each in data for i in range(len(each))}
+    with store(path) as kept, _read(Reader(model, front, kept, known)):
+        yield
+
+
+def require_front(model: Any, classify: bool) -> Front:
+    """The front of ``model``, after a look at random records: their losses must be the same when it is computed, kept and
+    read. Raises UsageError as :func:`frozen_cache` does."""
     batch = each_tensor(random_batch(model, SHORT, classify), lambda tensor: tensor.to(model.device))
     front = front_of(model, batch)
     with store(None) as tried, torch.no_grad(), without_dropout(model):
@@ -54,9 +63,7 @@ def frozen_cache(model: Any, path: Path | None, data: Sequence[Tokens], *, class
             f"train.frozen_cache: {type(model).__name__} does more with what its first layers make than hand it on, so "
             "losses would be others with it; leave it out"
         )
-    known = {_named(each[i], _segments(each, i)) for each in data for i in range(len(each))}
-    with store(path) as kept, _read(Reader(model, front, kept, known)):
-        yield
+    return front
 
 
 @dataclass(slots=True)
