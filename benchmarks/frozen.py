@@ -11,7 +11,6 @@ it is, where the file has nothing of its texts ("writing") and where it has them
 from __future__ import annotations
 
 import argparse
-import json
 import tempfile
 import time
 from collections.abc import Iterator
@@ -23,7 +22,7 @@ import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification, BertConfig
 
-from benchmarks.steps import spread
+from benchmarks.steps import carry_out, spread
 from taciturn.models.hf import freeze
 from taciturn.models.tokens import Tokens
 from taciturn.training.frozen.cache import frozen_cache
@@ -103,17 +102,7 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, help="append to this file")
     parser.add_argument("--page", type=Path, help="only print the table of these rows")
     options = parser.parse_args()
-    if options.page is not None:
-        print(table([json.loads(line) for line in options.page.read_text().splitlines()]))
-        return
-    torch.set_num_threads(1)
-    rows = []
-    for row in measured(options.rounds):
-        rows.append(row)
-        if options.rows is not None:
-            with options.rows.open("a") as file:
-                file.write(json.dumps(row) + "\n")
-    print(table(rows))
+    carry_out(options, measured(options.rounds), table)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from statistics import median, quantiles
 from types import SimpleNamespace
@@ -241,6 +241,23 @@ def spread(ratios: list[float]) -> str:
     return f"{middle:.2f} ({low:.2f}–{high:.2f})"
 
 
+def carry_out(options: Any, rows: Iterable[dict[str, Any]], table: Callable[[list[dict[str, Any]]], str]) -> None:
+    """Print the table of the rows in ``options.page``, or of ``rows``, measured on one thread and appended to
+    ``options.rows`` one by one."""
+    if options.page is not None:
+        print(table([json.loads(line) for line in options.page.read_text().splitlines()]))
+        return
+    torch.set_num_threads(1)
+    found = []
+    for row in rows:
+        found.append(row)
+        print(json.dumps(row, ensure_ascii=False), flush=True)
+        if options.rows is not None:
+            with options.rows.open("a") as file:
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    print(table(found))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", choices=list(SIZES), default=list(SIZES))
@@ -249,19 +266,8 @@ def main() -> None:
     parser.add_argument("--rows", type=Path, help="append to this file")
     parser.add_argument("--page", type=Path, help="only print the table of these rows")
     options = parser.parse_args()
-    if options.page is not None:
-        print(table([json.loads(line) for line in options.page.read_text().splitlines()]))
-        return
-    torch.set_num_threads(1)
-    rows = []
-    for name in options.models:
-        for row in measured(name, options.rounds, options.warm):
-            rows.append(row)
-            print(json.dumps(row, ensure_ascii=False), flush=True)
-            if options.rows is not None:
-                with options.rows.open("a") as file:
-                    file.write(json.dumps(row, ensure_ascii=False) + "\n")
-    print(table(rows))
+    rows = (row for name in options.models for row in measured(name, options.rounds, options.warm))
+    carry_out(options, rows, table)
 
 
 if __name__ == "__main__":

@@ -133,12 +133,22 @@ def test_each_record_is_computed_once(kind: str, tmp_path: Path) -> None:
             found = [record_losses(model, batch).detach() for batch in batches]
         for a, b in zip(found, wanted, strict=True):
             torch.testing.assert_close(a, b, rtol=1e-5, atol=1e-6)
-        if not expected:
-            assert not rows
-        elif kind == "bert":
-            assert sum(rows) == 5
-        else:  # record 0 is needed further than it was read before
-            assert sum(rows) == 6
+        assert sum(rows) == 5 * expected
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_is_kept_is_to_the_bit_a_function_of_the_record_alone(kind: str, tmp_path: Path) -> None:
+    """So that a step without noise shows nothing of whom a private record stood beside when it was kept."""
+    found = []
+    for name, rows in (("a", [0, 5, 10]), ("b", [1, 4, 0, 0]), ("c", [0])):
+        model = made(kind, tmp_path)
+        with frozen_cache(model, tmp_path / name, [coded(kind)], classify=kind == "bert"):
+            record_losses(model, batch_of(kind, rows))
+        with store(tmp_path / name) as kept:
+            found.append(dict(kept.db.execute("SELECT key, hidden FROM kept").fetchall()))
+    assert [len(each) for each in found] == [3, 3, 1]
+    ((key, alone),) = found[2].items()
+    assert found[0][key] == found[1][key] == alone
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,8 +1,9 @@
 """What the frozen front of a model makes of a record, read from a file instead of computed again.
 
 Where a model's last layers alone are trained (``model.frozen``), most of a pass computes what it computed before: in earlier
-epochs, in the other phase, in the last run. That is a function of the frozen weights and of the record, so an update changes
-by rounding alone. The file tells as much as the records do.
+epochs, in the other phase, in the last run. That is a function of the frozen weights and of the record, to the last bit, as
+each record is read alone: a step without noise shows nothing of whom a private record stood beside when it was kept. An
+update changes by rounding alone. The file tells as much as the records do.
 """
 
 from __future__ import annotations
@@ -44,8 +45,7 @@ def frozen_cache(model: Any, path: Path | None, data: Sequence[Tokens], *, class
         yield
         return
     front = require_front(model, classify)
-    known = {_named(each[i], _segments(each, i)) for each in data for i in range(len(each))}
-    with store(path) as kept, _read(Reader(model, front, kept, known)):
+    with store(path) as kept, _read(Reader(model, front, kept, _lengths(data))):
         yield
 
 
@@ -56,7 +56,9 @@ def require_front(model: Any, classify: bool) -> Front:
     front = front_of(model, batch)
     with store(None) as tried, torch.no_grad(), without_dropout(model):
         wanted = record_losses(model, batch)
-        with _read(Reader(model, front, tried, None)):
+        sizes = batch.attention.sum(1).tolist()
+        known = {_named(ids[:size], None): size for ids, size in zip(batch.input_ids.cpu().numpy(), sizes, strict=True)}
+        with _read(Reader(model, front, tried, known)):
             again = [record_losses(model, batch), record_losses(model, batch)]
     if any(not torch.allclose(found, wanted, rtol=TOLERANCE, atol=TOLERANCE) for found in again):
         raise UsageError(
@@ -68,14 +70,14 @@ def require_front(model: Any, classify: bool) -> Front:
 
 @dataclass(slots=True)
 class Reader:
-    """Stands between the front's layers. known: digests of the records that are kept, None for all. now: what the front
+    """Stands between the front's layers. known: the length of each record that is kept, by its digest. now: what the front
     makes of the batch of this pass, [B, T, width]; None in one that is computed. computing: whether such a pass ends behind
     the front, for what is not in the store."""
 
     model: Any
     front: Front
     store: Store
-    known: set[bytes] | None
+    known: Mapping[bytes, int]
     now: Tensor | None = None
     computing: bool = False
 
@@ -87,22 +89,24 @@ class Reader:
         given = {name: value for name, value in given.items() if value is not None}
         if args or "input_ids" not in given or not given.keys() <= READ:
             return
-        keys = self._keys(given)
-        T = given["input_ids"].shape[1]
-        found = self.store.read([key for key in keys if key is not None])
-        sizes = [T] * len(keys) if "attention_mask" not in given else given["attention_mask"].sum(1).tolist()
-        absent = [b for b, key in enumerate(keys) if key is None or key not in found or len(found[key]) < sizes[b]]
-        rows: dict[int, Tensor] = {}
-        if absent:
-            at = torch.tensor(absent, device=self.model.device)
-            made = self._computed({name: value[at] for name, value in given.items()})
-            rows = {b: made[i, : sizes[b]] for i, b in enumerate(absent)}
-            self.store.write({key: rows[b] for b in absent if (key := keys[b]) is not None})
-        rows |= {b: found[key] for b, key in enumerate(keys) if b not in rows and key is not None}
-        like = rows[0]
-        self.now = torch.zeros(len(keys), T, like.shape[-1], dtype=like.dtype, device=self.model.device)
-        for b, row in rows.items():
-            self.now[b, : sizes[b]] = row[: sizes[b]]
+        kept = self._kept(given)
+        sizes = {key: size for _, key, size in kept}
+        rows = {key: row for key, row in self.store.read(list(sizes)).items() if len(row) == sizes[key]}
+        new = {}
+        for b, key, size in kept:
+            if key not in rows and key not in new:  # alone, and without padding
+                new[key] = self._computed({name: value[b : b + 1, :size] for name, value in given.items()})[0]
+        self.store.write(new)
+        rows |= new
+        B, T = given["input_ids"].shape
+        others = sorted({*range(B)} - {b for b, _, _ in kept})
+        made = self._computed({name: value[others] for name, value in given.items()}) if others else None
+        like = next(iter(rows.values())) if made is None else made
+        self.now = torch.zeros(B, T, like.shape[-1], dtype=like.dtype, device=self.model.device)
+        if made is not None:
+            self.now[others] = made
+        for b, key, size in kept:
+            self.now[b, :size] = rows[key]
 
     def after(self, *_: Any) -> None:
         if not self.computing:
@@ -136,21 +140,22 @@ class Reader:
             self.computing = False
         raise AssertionError("a pass that did not reach the last frozen layer")
 
-    def _keys(self, given: Mapping[str, Tensor]) -> list[bytes | None]:
-        """Of each record; None for one that is not kept. Without a mask a record is known up to the zeros behind it: a model
-        that looks back makes the same of it however many follow, and what is kept reaches as far as they did."""
+    def _kept(self, given: Mapping[str, Tensor]) -> list[tuple[int, bytes, int]]:
+        """(row, key, length) of each record of the pass that is kept. A model that looks back is given no mask; then a row
+        is a record and padding, as it is no other record."""
         ids = given["input_ids"].cpu().numpy()
-        whole = None if looks_back(self.model) else ids.shape[1]
-        lengths = given["attention_mask"].sum(1).tolist() if "attention_mask" in given else [whole] * len(ids)
+        lengths = given["attention_mask"].sum(1).tolist() if "attention_mask" in given else [None] * len(ids)
         segments = given["token_type_ids"].cpu().numpy() if "token_type_ids" in given else None
         kind = self.model.device.type
         halved = str(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else ""
-        keys: list[bytes | None] = []
+        kept = []
         for b, length in enumerate(lengths):
             named = _named(ids[b, :length], None if segments is None else segments[b, :length])
-            key = blake2b(self.front.digest + named + f"{length} {halved}".encode(), digest_size=16).digest()
-            keys.append(key if self.known is None or named in self.known else None)
-        return keys
+            size = self.known.get(named)
+            if size is not None and (length == size if length is not None else looks_back(self.model)):
+                key = blake2b(self.front.digest + named + halved.encode(), digest_size=16).digest()
+                kept.append((b, key, size))
+        return kept
 
 
 class _Made(Exception):
@@ -191,6 +196,18 @@ def _named(ids: NDArray[Any], segments: NDArray[Any] | None) -> bytes:
     used = np.trim_zeros(ids, "b").astype(np.int64)
     text = b"" if segments is None else np.trim_zeros(segments, "b").astype(np.int8).tobytes()
     return blake2b(len(used).to_bytes(8) + used.tobytes() + text, digest_size=16).digest()
+
+
+def _lengths(data: Sequence[Tokens]) -> dict[bytes, int]:
+    """Of each record; without those that are the same but for how many zeros end them, as zeros pad too."""
+    found: dict[bytes, int] = {}
+    several = set()
+    for each in data:
+        for i, size in enumerate(each.lengths.tolist()):
+            named = _named(each[i], _segments(each, i))
+            if found.setdefault(named, size) != size:
+                several.add(named)
+    return {named: size for named, size in found.items() if named not in several}
 
 
 def _segments(tokens: Tokens, i: int) -> NDArray[Any] | None:
