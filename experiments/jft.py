@@ -38,7 +38,7 @@ from common import (
 )
 
 from taciturn.data.loaders import load
-from taciturn.models.tokens import load_tokenizer
+from taciturn.models.tokenizers import load_tokenizer
 from taciturn.privacy.accounting.events import PoissonGaussian
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus

@@ -28,7 +28,9 @@ from taciturn.data.loaders import load
 from taciturn.models.held_out import utility
 from taciturn.models.hf import load_model
 from taciturn.models.loss import collate, record_losses
-from taciturn.models.tokens import Tokens, encode_all, load_tokenizer, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import load_tokenizer
+from taciturn.models.tokens import Tokens, encode_all
 from taciturn.recipes.verdicts import Floor, Order, Runs, apart
 from taciturn.screening.redact import ADJACENT, maximal, substitute
 from taciturn.text.segment import Unit

@@ -32,7 +32,9 @@ import taciturn as tt
 from taciturn.mechanisms.corpus import encoded
 from taciturn.models.held_out import utility
 from taciturn.models.hf import load_model
-from taciturn.models.tokens import Tokens, encode_all, load_tokenizer, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import load_tokenizer
+from taciturn.models.tokens import Tokens, encode_all
 from taciturn.privacy.accounting.event_files import from_json
 from taciturn.privacy.accounting.events import Event
 from taciturn.privacy.guarantees.evidence import ALLOWED

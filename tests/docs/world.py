@@ -95,7 +95,7 @@ def gpt2(folder: Path, texts: list[str]) -> None:
     """A GPT-2 of 20,000 parameters with a tokenizer of its own: the pages' `gpt2` when there is no hub."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
-    from taciturn.models.tokens import bpe_tokenizer
+    from taciturn.models.tokenizers import bpe_tokenizer
 
     tokenizer = bpe_tokenizer(texts, 400)
     config = GPT2Config(vocab_size=len(tokenizer), n_positions=128, n_embd=24, n_layer=1, n_head=2)
@@ -107,7 +107,7 @@ def llama(folder: Path, texts: list[str]) -> None:
     """A Llama of 30,000 parameters with a chat template: the pages' `llama`."""
     from transformers import LlamaConfig, LlamaForCausalLM
 
-    from taciturn.models.tokens import bpe_tokenizer
+    from taciturn.models.tokenizers import bpe_tokenizer
 
     tokenizer = bpe_tokenizer(texts, 400)
     tokenizer.chat_template = (

@@ -19,7 +19,7 @@ from taciturn.mechanisms.planning import make_plan
 from taciturn.mechanisms.registry import mechanism, verify
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.values import filler_of, public_values, slots_of
-from taciturn.models.tokens import byte_tokenizer
+from taciturn.models.tokenizers import byte_tokenizer
 from taciturn.privacy.accounting.accountant import compose
 from taciturn.privacy.accounting.events import ThresholdedCounts
 from taciturn.screening.corpus.screened import ScreenedCorpus

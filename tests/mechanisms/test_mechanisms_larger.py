@@ -19,7 +19,9 @@ from taciturn.errors import UsageError
 from taciturn.mechanisms.corpus import check_counts, encoded, records_of
 from taciturn.mechanisms.planning import make_plan
 from taciturn.mechanisms.run import train
-from taciturn.models.tokens import Tokens, byte_tokenizer, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import Tokens
 from taciturn.screening.corpus import screened
 from taciturn.screening.corpus.manifest import Shard, file_digest
 from taciturn.screening.corpus.screened import ScreenedCorpus, load

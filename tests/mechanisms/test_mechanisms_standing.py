@@ -20,7 +20,7 @@ from taciturn.mechanisms.registry import verify
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.mechanisms.values import filler_of
-from taciturn.models.tokens import load_tokenizer
+from taciturn.models.tokenizers import load_tokenizer
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian, ThresholdedCounts
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.reporting.finished_run import RunView

@@ -23,7 +23,7 @@ from taciturn.mechanisms.settings import RunConfig
 from taciturn.mechanisms.targets import certain, warn_of_targets
 from taciturn.models.sequences import mask_id
 from taciturn.models.tasks import encode_task
-from taciturn.models.tokens import bpe_tokenizer, byte_tokenizer, with_mask
+from taciturn.models.tokenizers import bpe_tokenizer, byte_tokenizer, with_mask
 from taciturn.screening.corpus.screened import ScreenedCorpus
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from taciturn.models.tokens import bpe_tokenizer, byte_tokenizer, with_mask
+from taciturn.models.tokenizers import bpe_tokenizer, byte_tokenizer, with_mask
 
 WORDS = [
     "Good morning, how can I help you today?",

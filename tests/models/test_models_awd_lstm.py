@@ -12,7 +12,7 @@ from processes import fresh
 from taciturn.models.awd_lstm import AWDLSTMConfig, AWDLSTMForCausalLM, AWDLSTMForSequenceClassification, WeightDropLSTM
 from taciturn.models.hf import export, load_exported, load_model
 from taciturn.models.loss import Batch, record_losses
-from taciturn.models.tokens import byte_tokenizer
+from taciturn.models.tokenizers import byte_tokenizer
 from taciturn.persample.premise import disagreement
 
 TOKENIZER = byte_tokenizer()

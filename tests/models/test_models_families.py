@@ -19,7 +19,9 @@ from transformers import (
 from taciturn.errors import UsageError
 from taciturn.models.hf import context_length, export, load_exported, load_model, task_of
 from taciturn.models.loss import Batch, collate, record_losses, token_losses
-from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import encode_all
 
 TOKENIZER = byte_tokenizer()
 MASK = mask_id(TOKENIZER)

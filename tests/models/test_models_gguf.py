@@ -17,7 +17,9 @@ from taciturn.models import gguf as source
 from taciturn.models.hf import export, load_adapted, load_exported, load_model
 from taciturn.models.lora import Lora
 from taciturn.models.loss import collate, record_losses
-from taciturn.models.tokens import byte_tokenizer, encode_all, load_tokenizer, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import byte_tokenizer, load_tokenizer
+from taciturn.models.tokens import encode_all
 from taciturn.training.passes import Work
 from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import ClipNoise

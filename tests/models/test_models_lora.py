@@ -19,7 +19,9 @@ from taciturn.models import lora
 from taciturn.models.hf import export, load_adapted, load_exported, load_model
 from taciturn.models.lora import Lora
 from taciturn.models.loss import collate, record_losses
-from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import encode_all
 from taciturn.reporting.export import export as export_run
 from taciturn.screening.pipeline import screen
 from taciturn.screening.policies import policy

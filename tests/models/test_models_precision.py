@@ -15,7 +15,9 @@ from taciturn.models.hf import export, load_exported, load_model
 from taciturn.models.lora import Lora, merge
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.precision import HalfConv1D, HalfLinear, halve_frozen, widen_frozen
-from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import encode_all
 from taciturn.persample.capture import captured
 from taciturn.persample.clip import clipped_sum
 from taciturn.persample.sums import Sums

@@ -19,8 +19,9 @@ from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import export, load_exported, load_model, saved_task
 from taciturn.models.loss import Batch, collate, record_losses
 from taciturn.models.prompt import Prompt, PromptCoder, shares
+from taciturn.models.sequences import mask_id
 from taciturn.models.tasks import encode_task
-from taciturn.models.tokens import byte_tokenizer, mask_id
+from taciturn.models.tokenizers import byte_tokenizer
 from taciturn.text.chat import FIRST, SECOND, join
 from taciturn.text.document import MASK, Record
 

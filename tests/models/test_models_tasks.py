@@ -23,10 +23,10 @@ from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import load_exported, load_model
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.masking import Masking, mask_tokens
-from taciturn.models.sequences import token_ranges
+from taciturn.models.sequences import mask_id, token_ranges
 from taciturn.models.tasks import encode_task, label_ids
 from taciturn.models.template import PLAIN, set_template
-from taciturn.models.tokens import encode, encode_all, mask_id
+from taciturn.models.tokens import encode, encode_all
 from taciturn.screening import policy, screen
 from taciturn.text.chat import FIRST, SECOND, head, join
 from taciturn.text.document import MASK, Document, Record

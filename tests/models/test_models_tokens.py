@@ -17,19 +17,9 @@ from taciturn.errors import UsageError
 from taciturn.models.held_out import utility
 from taciturn.models.hf import export, load_exported, load_model
 from taciturn.models.loss import PASS_COST, collate, microbatches, perplexity, record_losses, score
-from taciturn.models.sequences import token_ranges
-from taciturn.models.tokens import (
-    Tokens,
-    bpe_tokenizer,
-    byte_tokenizer,
-    encode,
-    encode_all,
-    end_id,
-    load_tokenizer,
-    mask_id,
-    start_id,
-    targets,
-)
+from taciturn.models.sequences import end_id, mask_id, start_id, targets, token_ranges
+from taciturn.models.tokenizers import bpe_tokenizer, byte_tokenizer, load_tokenizer
+from taciturn.models.tokens import Tokens, encode, encode_all
 from taciturn.text.document import MASK, Record
 from taciturn.text.spans import Span
 

@@ -18,7 +18,7 @@ from taciturn.models.hf import export, load_adapted, load_exported
 from taciturn.models.lora import merge
 from taciturn.models.saved_dtype import rounded, saved_dtype
 from taciturn.models.source import random_model, shapes
-from taciturn.models.tokens import bpe_tokenizer, byte_tokenizer
+from taciturn.models.tokenizers import bpe_tokenizer, byte_tokenizer
 
 TEXTS = ["thank you for the parcel"] * 20 + [f"call me at (555) 010-7{i:03}" for i in range(30)]
 SMALL: dict[str, Any] = {

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from taciturn.errors import DataError, UsageError
 from taciturn.models.sensitive import Sensitive, align, encode_sensitive
-from taciturn.models.tokens import byte_tokenizer, encode, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import encode
 from taciturn.screening.redact import substitute
 from taciturn.text.chat import join
 from taciturn.text.document import MASK

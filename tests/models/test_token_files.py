@@ -17,10 +17,12 @@ from taciturn.errors import DataError
 from taciturn.models import token_files
 from taciturn.models.prompt import Prompt
 from taciturn.models.sensitive import encode_sensitive
+from taciturn.models.sequences import mask_id
 from taciturn.models.tasks import encode_task
 from taciturn.models.template import set_template
 from taciturn.models.token_files import Column, laid_out
-from taciturn.models.tokens import Tokens, byte_tokenizer, encode_all, mask_id
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import Tokens, encode_all
 from taciturn.text.chat import join
 from taciturn.text.document import MASK
 

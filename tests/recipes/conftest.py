@@ -14,7 +14,7 @@ def little_encoder(tmp_path_factory: pytest.TempPathFactory) -> Callable[[list[s
     def make(texts: list[str]) -> str:
         from transformers import BertConfig, BertModel
 
-        from taciturn.models.tokens import bpe_tokenizer, save_tokenizer
+        from taciturn.models.tokenizers import bpe_tokenizer, save_tokenizer
 
         folder = tmp_path_factory.mktemp("models") / "little"
         tokenizer = bpe_tokenizer(texts, 400)

@@ -127,7 +127,8 @@ def test_a_secrets_own_loss_is_that_of_its_tokens_alone(data: Path, tmp_path: Pa
     import torch
 
     from taciturn.models.hf import load_model
-    from taciturn.models.tokens import encode_all, load_tokenizer
+    from taciturn.models.tokenizers import load_tokenizer
+    from taciturn.models.tokens import encode_all
 
     bench = Bench(Inputs("medium", data=data), Work(tmp_path))
     settings = bench.model("LSTM")

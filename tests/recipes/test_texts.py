@@ -11,7 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import DataError
-from taciturn.models.tokens import encode_all, load_tokenizer, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import load_tokenizer
+from taciturn.models.tokens import encode_all
 from taciturn.recipes import texts
 from taciturn.recipes.cells import Work
 from taciturn.recipes.crt.bench import Bench

@@ -15,7 +15,7 @@ import taciturn as tt
 from taciturn.errors import UsageError
 from taciturn.models.generation import generate
 from taciturn.models.hf import load_exported, load_named
-from taciturn.models.tokens import bpe_tokenizer
+from taciturn.models.tokenizers import bpe_tokenizer
 from taciturn.reporting.hub import Hub
 
 TEXTS = ["thank you for the parcel"] * 20 + [f"call me at (555) 010-7{i:03}" for i in range(30)]

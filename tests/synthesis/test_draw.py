@@ -10,7 +10,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM
 
 from taciturn.errors import UsageError
-from taciturn.models.tokens import byte_tokenizer
+from taciturn.models.tokenizers import byte_tokenizer
 from taciturn.synthesis.draw import Writer
 from taciturn.synthesis.settings import Settings
 

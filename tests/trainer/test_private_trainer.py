@@ -13,7 +13,7 @@ from transformers import GPT2Config, GPT2LMHeadModel, TrainerCallback, TrainingA
 
 import taciturn as tt
 from taciturn.errors import DataError, Interrupted, MismatchError, UsageError
-from taciturn.models.tokens import bpe_tokenizer
+from taciturn.models.tokenizers import bpe_tokenizer
 from taciturn.screening.corpus.screened import ScreenedCorpus
 
 TEXTS = ["thank you for the parcel"] * 20 + [f"call me at (555) 010-7{i:03}" for i in range(40)]

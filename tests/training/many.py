@@ -31,7 +31,8 @@ from taciturn.models import lora
 from taciturn.models.hf import checkpoint_activations, load_model
 from taciturn.models.lora import Lora
 from taciturn.models.precision import halve_frozen
-from taciturn.models.tokens import encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokens import encode_all
 from taciturn.text.document import MASK
 from taciturn.training import engine
 from taciturn.training.distributed.fsdp import gathered, is_cut, local, shard

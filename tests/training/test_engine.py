@@ -13,7 +13,8 @@ from scipy import stats
 from tiny import DATA, SGD, TOKENIZER, VALID, model, plan, private, public, run, weights
 
 from taciturn.errors import DataError, UsageError
-from taciturn.models.tokens import Tokens, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokens import Tokens, encode_all
 from taciturn.privacy.accounting.events import NonPrivate, PoissonGaussian
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.text.document import MASK

@@ -19,7 +19,9 @@ from transformers import GPT2Config, GPT2LMHeadModel
 from taciturn.errors import UsageError
 from taciturn.models.hf import load_model
 from taciturn.models.masking import Masking
-from taciturn.models.tokens import Tokens, byte_tokenizer, encode_all, end_id, mask_id
+from taciturn.models.sequences import end_id, mask_id
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import Tokens, encode_all
 from taciturn.text.chat import join
 from taciturn.text.document import MASK
 from taciturn.training import fill

@@ -19,8 +19,9 @@ from taciturn.errors import DataError, UsageError
 from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import load_model
 from taciturn.models.loss import Batch, collate, record_losses
+from taciturn.models.sequences import mask_id
 from taciturn.models.tasks import encode_task
-from taciturn.models.tokens import Tokens, mask_id
+from taciturn.models.tokens import Tokens
 from taciturn.privacy.certificates.ledger import Ledger
 from taciturn.text.document import Record
 from taciturn.training.distributed.processes import ALONE

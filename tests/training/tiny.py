@@ -12,7 +12,8 @@ import torch
 from forks import Forked, fork
 from taciturn.models.held_out import HeldOut
 from taciturn.models.hf import load_model
-from taciturn.models.tokens import byte_tokenizer, encode_all
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import encode_all
 from taciturn.text.document import MASK, Record
 from taciturn.text.spans import Span
 from taciturn.training.engine import Options, fit

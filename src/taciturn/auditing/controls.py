@@ -18,7 +18,9 @@ import torch
 from taciturn.auditing.canaries.templates import Template, draw
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import encode_all
 
 TEMPLATE = Template("key {}", length=6)
 MEMBERS = Template("code {}", length=6)

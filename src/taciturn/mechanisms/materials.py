@@ -43,8 +43,9 @@ def gather(
     model in which records touch each other."""
     from taciturn.models.held_out import HeldOut
     from taciturn.models.hf import context_length
+    from taciturn.models.sequences import mask_id
     from taciturn.models.template import set_template
-    from taciturn.models.tokens import load_tokenizer, mask_id
+    from taciturn.models.tokenizers import load_tokenizer
     from taciturn.training.check import require_isolation
     from taciturn.training.distributed.loading import loaded_once
     from taciturn.training.engine import Options

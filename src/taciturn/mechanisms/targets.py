@@ -111,7 +111,7 @@ def _coded(
     plan: Plan, phase: Phase, screened: ScreenedCorpus, rows: Sequence[int], coder: Callable[[], tuple[Any, int]]
 ) -> NDArray[np.bool_]:
     """Whether each of these rows of a phase has no target."""
-    from taciturn.models.tokens import mask_id
+    from taciturn.models.sequences import mask_id
 
     tokenizer, limit = coder()
     some = replace(phase, rows=tuple(rows if phase.rows is None else (phase.rows[row] for row in rows)))
@@ -130,7 +130,7 @@ def _unlabelled(plan: Plan, phase: Phase, screened: ScreenedCorpus) -> NDArray[n
 def _coder(plan: Plan, screened: ScreenedCorpus) -> tuple[Any, int]:
     """Tokenizer, and how many tokens a record has at most."""
     from taciturn.models.template import set_template
-    from taciturn.models.tokens import load_tokenizer, stated_length
+    from taciturn.models.tokenizers import load_tokenizer, stated_length
 
     model = plan.model
     tokenizer = load_tokenizer(model.tokenizer, model.name, public_texts(plan, screened))

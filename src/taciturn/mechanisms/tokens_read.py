@@ -30,7 +30,7 @@ def tokens_read(plan: Plan, screened: ScreenedCorpus, ready: Materials) -> dict[
     """tokens: of the text that training reads, each record and all its copies once, in the fullest form that is read.
     without_noise: those of them that some step without noise reads, too or only. Masks are not counted. Of a rule with noise
     at sensitive tokens alone, the others are read without it."""
-    from taciturn.models.tokens import mask_id
+    from taciturn.models.sequences import mask_id
 
     mask = mask_id(ready.tokenizer)
     read: dict[str, int] = {}

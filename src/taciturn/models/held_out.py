@@ -12,9 +12,9 @@ import torch
 from numpy.typing import NDArray
 
 from taciturn.models.loss import Batch, class_logits, collate, microbatches, token_losses
-from taciturn.models.sequences import touched
+from taciturn.models.sequences import mask_id, touched
 from taciturn.models.tasks import encode_task
-from taciturn.models.tokens import Tokens, mask_id
+from taciturn.models.tokens import Tokens
 from taciturn.text.document import Record
 
 

@@ -18,8 +18,9 @@ from taciturn.models import lora
 from taciturn.models.gguf import locate
 from taciturn.models.prompt import Prompt
 from taciturn.models.saved_dtype import save
+from taciturn.models.sequences import mask_id
 from taciturn.models.source import AUTO, Task, is_random, published_model, random_model
-from taciturn.models.tokens import mask_id, save_tokenizer
+from taciturn.models.tokenizers import save_tokenizer
 
 logging.disable_progress_bar()  # one display per run: taciturn's own
 

@@ -13,7 +13,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from taciturn.models.tokens import Tokens, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokens import Tokens, encode_all
 
 
 @dataclass(frozen=True, slots=True)

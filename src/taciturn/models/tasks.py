@@ -13,7 +13,8 @@ from taciturn.errors import DataError, UsageError
 from taciturn.models.chat import LossOn
 from taciturn.models.masking import Masking
 from taciturn.models.prompt import Answers, Prompt, PromptCoder, refuse_pairs
-from taciturn.models.tokens import Tokens, encode_all, joined, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokens import Tokens, encode_all, joined
 from taciturn.text.document import MASK
 
 NONE = -1

@@ -118,7 +118,7 @@ def untrained(model: Mapping[str, Any], test: Sequence[Record], seed: int = 0) -
     """Perplexity or accuracy of a model as it is named; a classifier's head is drawn from ``seed``."""
     from taciturn.models.held_out import HeldOut
     from taciturn.models.hf import load_model
-    from taciturn.models.tokens import load_tokenizer
+    from taciturn.models.tokenizers import load_tokenizer
 
     task, labels = model.get("task", "causal"), model.get("labels", ())
     tokenizer = load_tokenizer(model.get("tokenizer", "auto"), model["name"])
@@ -131,7 +131,9 @@ def constant(model: Mapping[str, Any], train: Sequence[Record], test: Sequence[R
     frequencies of the tokens in the training text, with one added to each of the vocabulary (Laplace)."""
     import numpy as np
 
-    from taciturn.models.tokens import encode_all, load_tokenizer, mask_id
+    from taciturn.models.sequences import mask_id
+    from taciturn.models.tokenizers import load_tokenizer
+    from taciturn.models.tokens import encode_all
 
     if model.get("task") == "classify":
         labels = [record.label for record in test]

@@ -15,7 +15,8 @@ from torch import nn
 from taciturn.errors import DataError, Interrupted
 from taciturn.models.held_out import HeldOut, Utility
 from taciturn.models.precision import autocast_type
-from taciturn.models.tokens import Tokens, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokens import Tokens
 from taciturn.privacy.accounting.events import Event
 from taciturn.privacy.certificates.exported_model import VALUES
 from taciturn.privacy.certificates.ledger import Ledger

@@ -23,7 +23,7 @@ LEARNED = "bpe:"
 @dataclass(frozen=True, slots=True)
 class Model:
     """name, options, task, labels, lora (what `taciturn.models.hf.load_model` calls adapter), frozen and
-    gradient_checkpointing: as that function takes them. tokenizer: as `taciturn.models.tokens.load_tokenizer` takes it.
+    gradient_checkpointing: as that function takes them. tokenizer: as `taciturn.models.tokenizers.load_tokenizer` takes it.
     dtype: of matrix products in training; weights, norms and noise are float32 in any case. base_bits: 4 keeps frozen linear
     layers in 4 bits (:mod:`taciturn.models.four_bit`). chat_template, loss_on: of
     conversations, as `taciturn.models.template.set_template` and `taciturn.models.chat.ChatCoder` take them. prompt, words:

@@ -25,7 +25,8 @@ from taciturn.auditing.exposure.trie import build, candidate_trie, encode_candid
 from taciturn.auditing.membership.membership import _positive_aucs
 from taciturn.errors import TaciturnError, UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-from taciturn.models.tokens import bpe_tokenizer, byte_tokenizer, encode, with_mask
+from taciturn.models.tokenizers import bpe_tokenizer, byte_tokenizer, with_mask
+from taciturn.models.tokens import encode
 
 AGREE = 2e-5  # nats
 

@@ -16,7 +16,7 @@ from taciturn.auditing.exposure.search import Estimate, scored
 from taciturn.auditing.exposure.trie import candidate_trie, encode_candidates
 from taciturn.errors import UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-from taciturn.models.tokens import byte_tokenizer
+from taciturn.models.tokenizers import byte_tokenizer
 
 SMALL = Template("my id: {}", length=3)
 

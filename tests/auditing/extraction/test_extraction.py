@@ -20,7 +20,7 @@ from taciturn.auditing.extraction.extraction import _blind, discoverable, extrac
 from taciturn.auditing.extraction.secrets import Known, of_canaries, read_known
 from taciturn.errors import DataError, UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-from taciturn.models.tokens import byte_tokenizer
+from taciturn.models.tokenizers import byte_tokenizer
 
 TOKENIZER = byte_tokenizer()
 

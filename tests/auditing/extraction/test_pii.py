@@ -26,7 +26,7 @@ from taciturn.auditing.extraction.spans import Masked, distinct_values, gold, ta
 from taciturn.auditing.run import audit
 from taciturn.errors import UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-from taciturn.models.tokens import byte_tokenizer
+from taciturn.models.tokenizers import byte_tokenizer
 from taciturn.text.document import Document
 from taciturn.text.spans import Detection, Span
 

@@ -18,7 +18,9 @@ from taciturn.errors import UsageError
 from taciturn.models.hf import export
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import encode_all
 from taciturn.text.readers import Corpus
 
 TOKENIZER = byte_tokenizer()

@@ -18,7 +18,7 @@ from taciturn.errors import UsageError
 from taciturn.models.hf import export
 from taciturn.models.loss import score
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-from taciturn.models.tokens import byte_tokenizer
+from taciturn.models.tokenizers import byte_tokenizer
 
 TOKENIZER = byte_tokenizer()
 

@@ -17,7 +17,8 @@ from taciturn.auditing.membership.roc import delong
 from taciturn.auditing.membership.scores import membership_scores, rmia, score_texts
 from taciturn.errors import UsageError
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-from taciturn.models.tokens import byte_tokenizer, encode
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import encode
 
 TOKENIZER = byte_tokenizer()
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from taciturn.errors import UsageError
-from taciturn.screening.policies import pipelines, presidio
+from taciturn.screening.policies import pipelines, presidio, presidio_engine
 from taciturn.screening.policies.base import Policy
 from taciturn.screening.policies.number_runs import grown
 from taciturn.screening.policies.view import View
@@ -51,11 +51,11 @@ def bare() -> Any:
     settings = NlpEngineProvider().nlp_configuration
     settings = {**settings, "models": [{"lang_code": "en", "model_name": pipelines.pipeline().name}]}
     settings["ner_model_configuration"]["labels_to_ignore"].remove("ORGANIZATION")
-    with presidio._muted():
+    with presidio_engine.muted():
         engine = AnalyzerEngine(nlp_engine=NlpEngineProvider(nlp_configuration=settings).create_engine())
     (mail,) = [r for r in engine.registry.recognizers if type(r).__name__ == "EmailRecognizer"]
     engine.registry.recognizers = [r for r in engine.registry.recognizers if r is not mail]
-    (ours,) = [r for r in presidio._registry(extra=False).recognizers if type(r).__name__ == "Email"]
+    (ours,) = [r for r in presidio_engine.registry(extra=False).recognizers if type(r).__name__ == "Email"]
     engine.registry.add_recognizer(ours)  # the same but for the download
     return BatchAnalyzerEngine(engine)
 
@@ -70,7 +70,7 @@ def test_finds_what_presidio_finds(bare: Any, threshold: float) -> None:
     rng = random.Random(1)
     pieces = [word for text in TEXTS for word in text.split(" ")]
     texts = [*TEXTS, *(" ".join(rng.choices(pieces, k=rng.randint(1, 30))) for _ in range(120))]
-    with presidio._muted():
+    with presidio_engine.muted():
         expected = bare.analyze_iterator(texts, language="en", batch_size=64, score_threshold=threshold)
     found = detector(threshold=threshold).find([View.of(t) for t in texts])
     assert [d.status for d in found] == ["ok"] * len(texts)
@@ -110,11 +110,11 @@ def test_no_network_no_logs(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogC
     monkeypatch.setattr(socket, "getaddrinfo", refuse)
     monkeypatch.setattr(socket.socket, "connect", refuse)
     caplog.set_level(logging.DEBUG)
-    presidio._engine.cache_clear()
+    presidio_engine.engine.cache_clear()
     found = detector()
     assert "EMAIL_ADDRESS" in labels(found, TEXTS[1]).values()
     found.find([View.of(t) for t in TEXTS])
-    assert not [r for r in caplog.records if r.name in presidio._LOGGERS]
+    assert not [r for r in caplog.records if r.name in presidio_engine.LOGGERS]
     assert not any(word in caplog.text for word in ("dana", "Johnson", "GB83", "418-27"))
 
 
@@ -208,8 +208,8 @@ def test_finds_what_presidio_finds_in_german(tmp_path_factory: pytest.TempPathFa
 
     folder = str(tmp_path_factory.mktemp("de") / "blank")
     spacy.blank("de").to_disk(folder)
-    with presidio._muted():
-        recognizers = presidio._registry(extra=True, language="de").recognizers
+    with presidio_engine.muted():
+        recognizers = presidio_engine.registry(extra=True, language="de").recognizers
         nlp = SpacyNlpEngine(models=[{"lang_code": "de", "model_name": folder}])
         registry = RecognizerRegistry(recognizers=recognizers, supported_languages=["de"])
         engine = AnalyzerEngine(registry=registry, nlp_engine=nlp, supported_languages=["de"])

@@ -14,7 +14,8 @@ from tiny import DATA, SGD, TOKENIZER, VALID, model, plan, weights
 
 from taciturn.mechanisms import user_dp
 from taciturn.models.loss import collate, record_losses
-from taciturn.models.tokens import encode_all, mask_id, packed
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokens import encode_all, packed
 from taciturn.screening import policy, screen
 from taciturn.text.document import Document
 from taciturn.text.readers import Corpus

@@ -15,7 +15,7 @@ from tiny import DATA, TOKENIZER, model, plan, private
 from torch import nn
 
 from taciturn.errors import UsageError
-from taciturn.models.tokens import mask_id
+from taciturn.models.sequences import mask_id
 from taciturn.persample.clip import RULES, NotFiniteError
 from taciturn.persample.tape import layer_of
 from taciturn.training.clipping import clipped

@@ -18,7 +18,8 @@ from taciturn.errors import UsageError
 from taciturn.models.awd_lstm import AWDLSTMConfig, AWDLSTMForCausalLM
 from taciturn.models.lora import Lora, add
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-from taciturn.models.tokens import Tokens, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokens import Tokens, encode_all
 from taciturn.persample.isolated import product_precisions, set_product_precisions
 from taciturn.persample.twice import MARGIN
 from taciturn.training.clipping import clipped, clipped_units

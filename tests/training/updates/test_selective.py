@@ -22,7 +22,9 @@ from taciturn.errors import UsageError
 from taciturn.models.hf import load_model
 from taciturn.models.lora import Lora, add
 from taciturn.models.sensitive import Sensitive, encode_sensitive
-from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import encode_all
 from taciturn.persample.sums import Sums
 from taciturn.privacy.accounting.events import SelectiveGaussian
 from taciturn.text.document import MASK

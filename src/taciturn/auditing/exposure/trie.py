@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from taciturn.auditing.canaries.templates import Template
 from taciturn.errors import UsageError
-from taciturn.models.tokens import encode_all, start_id
+from taciturn.models.sequences import start_id
+from taciturn.models.tokens import encode_all
 
 LIMIT = 10_000_000
 """Most candidates that are enumerated."""

@@ -28,7 +28,8 @@ from taciturn.auditing.membership.scores import Model, Scores, compressed
 from taciturn.errors import UsageError
 from taciturn.models.hf import context_length
 from taciturn.models.loss import collate, microbatches, run_model
-from taciturn.models.tokens import joined, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokens import joined
 
 SAMPLES, PROBABILITIES = (1, 10, 100, 1000, 10_000), (0.1, 0.5, 0.9, 0.99)
 """n and p of the table; the verdict is of one pair, named before."""

@@ -28,7 +28,9 @@ from taciturn.mechanisms.run import Run
 from taciturn.models.hf import load_model
 from taciturn.models.loss import collate, record_losses
 from taciturn.models.lstm import LSTMConfig, LSTMForCausalLM
-from taciturn.models.tokens import byte_tokenizer, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokenizers import byte_tokenizer
+from taciturn.models.tokens import encode_all
 from taciturn.privacy.certificates.certificate import load_json
 
 SHARES = (0.25,)

@@ -22,7 +22,8 @@ from taciturn.auditing.membership.scores import Model, Scores
 from taciturn.errors import UsageError
 from taciturn.models.hf import context_length
 from taciturn.models.loss import collate, microbatches, record_losses, run_model
-from taciturn.models.tokens import Tokens, encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokens import Tokens, encode_all
 from taciturn.persample.capture import captured
 from taciturn.persample.clip import clipped_sum
 from taciturn.persample.sums import Sums

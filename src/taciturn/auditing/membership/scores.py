@@ -24,7 +24,8 @@ from torch import Tensor
 from taciturn.models.hf import context_length
 from taciturn.models.loss import Batch, collate, microbatches, run_model
 from taciturn.models.lstm import RecurrentLM
-from taciturn.models.tokens import encode_all, mask_id
+from taciturn.models.sequences import mask_id
+from taciturn.models.tokens import encode_all
 
 Scores = NDArray[np.float64]
 Model = tuple[Any, Any]

@@ -120,8 +120,8 @@ def secret_losses(model: Any, tokenizer: Any, records: Sequence[Record]) -> Any:
     import numpy as np
 
     from taciturn.models.loss import collate, microbatches, token_losses
-    from taciturn.models.sequences import touched
-    from taciturn.models.tokens import encode_all, mask_id
+    from taciturn.models.sequences import mask_id, touched
+    from taciturn.models.tokens import encode_all
 
     tokens, mask = encode_all(tokenizer, [record.body for record in records]), mask_id(tokenizer)
     found = np.zeros(len(records))

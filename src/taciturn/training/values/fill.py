@@ -16,7 +16,8 @@ import torch
 from numpy.typing import NDArray
 
 from taciturn.models.loss import microbatches
-from taciturn.models.tokens import Tokens, encode_all, end_id, start_id
+from taciturn.models.sequences import end_id, start_id
+from taciturn.models.tokens import Tokens, encode_all
 from taciturn.text.chat import CLOSE, OPEN
 from taciturn.text.document import MASK
 from taciturn.training.fill import logits_at, only_reading
