@@ -43,9 +43,9 @@ def test_the_table_of_the_noise_says_what_its_rows_say(monkeypatch: pytest.Monke
     assert table in (ROOT / "docs" / "benchmarks.md").read_text()
 
 
-def test_the_table_of_frozen_layers_says_what_its_rows_say(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("name", ["frozen", "precision"])
+def test_a_table_says_what_its_rows_say(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT))
-    frozen = import_module("benchmarks.frozen")
-    path = ROOT / "experiments" / "rows" / "frozen.jsonl"
-    table = frozen.table([json.loads(line) for line in path.read_text().splitlines()])
+    path = ROOT / "experiments" / "rows" / f"{name}.jsonl"
+    table = import_module(f"benchmarks.{name}").table([json.loads(line) for line in path.read_text().splitlines()])
     assert table in (ROOT / "docs" / "benchmarks.md").read_text()

@@ -220,14 +220,20 @@ def test_the_text_of_a_pair_is_a_part_of_the_record(tmp_path: Path) -> None:
     assert float((wanted[0] - wanted[1]).detach().abs()) > 1e-6
 
 
-def test_half_precision_is_kept_apart(tmp_path: Path) -> None:
+def test_on_a_cpu_one_row_serves_both_number_types(tmp_path: Path) -> None:
     model = made("bert", tmp_path)
-    batch = batch_of("bert", [2, 3, 9])
+    batch, tokens = batch_of("bert", [2, 3, 9]), coded("bert")
     wanted = {half: _under(half, model, batch) for half in (True, False)}
-    assert not torch.equal(wanted[True], wanted[False])
-    with frozen_cache(model, tmp_path / "a.sqlite", [coded("bert")], classify=True):
+    found: dict[bool, list[torch.Tensor]] = {True: [], False: []}
+    with frozen_cache(model, tmp_path / "a.sqlite", [tokens], classify=True), counted(first_layer(model)) as rows:
         for half in (True, False, True, False):
-            torch.testing.assert_close(_under(half, model, batch), wanted[half], rtol=1e-6, atol=1e-7)
+            found[half].append(_under(half, model, batch))
+    assert sum(rows) == 3  # computed once each, in whichever pass comes first
+    assert torch.equal(*found[True])
+    assert torch.equal(*found[False])
+    torch.testing.assert_close(found[False][0], wanted[False], rtol=1e-6, atol=1e-7)
+    torch.testing.assert_close(found[True][0], wanted[True], rtol=2**-6, atol=2**-8)  # the front is float32 there
+    assert not torch.equal(found[True][0], found[False][0])
 
 
 def _under(half: bool, model: Any, batch: Batch) -> torch.Tensor:

@@ -13,8 +13,10 @@ from torch import Tensor, nn
 
 from taciturn.errors import TaciturnError
 from taciturn.models.loss import Batch, collate, record_losses
+from taciturn.models.precision import autocast
 from taciturn.models.tokens import Tokens
 from taciturn.persample.clip import NotFiniteError
+from taciturn.persample.twice import recomputes
 
 Result = TypeVar("Result")
 HALF_SCALE = 2.0**12
@@ -52,7 +54,7 @@ class Work:
 
     def losses(self, model: nn.Module, batch: Batch) -> Tensor:
         """:func:`record_losses` under the chosen precision."""
-        with torch.autocast(batch.input_ids.device.type, self.autocast, enabled=self.autocast is not None):
+        with autocast(batch.input_ids.device.type, self.autocast, recomputed=recomputes(model)):
             return record_losses(model, batch)
 
     def attempt(self, run: Callable[[], Result]) -> Result:

@@ -128,7 +128,7 @@ class Reader:
     def _computed(self, given: Mapping[str, Tensor]) -> Tensor:
         self.computing = True
         try:
-            with torch.no_grad():
+            with torch.no_grad(), torch.autocast("cpu", enabled=False):  # casting all weights for a record takes longer
                 self.model(**given)
         except _Made as made:
             if isinstance(made.value, Tensor):
@@ -147,7 +147,8 @@ class Reader:
         lengths = given["attention_mask"].sum(1).tolist() if "attention_mask" in given else [None] * len(ids)
         segments = given["token_type_ids"].cpu().numpy() if "token_type_ids" in given else None
         kind = self.model.device.type
-        halved = str(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else ""
+        half = kind != "cpu" and torch.is_autocast_enabled(kind)
+        halved = str(torch.get_autocast_dtype(kind)) if half else ""
         kept = []
         for b, length in enumerate(lengths):
             named = _named(ids[b, :length], None if segments is None else segments[b, :length])
