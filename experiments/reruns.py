@@ -23,7 +23,7 @@ from taciturn.recipes import registry, tiny_models, verdicts
 from taciturn.recipes.cells import Work
 from taciturn.recipes.page import READ, table
 from taciturn.recipes.recipe import Inputs, Table
-from taciturn.recipes.verdicts import AS, NOT_AS, OURS, Order, Verdict
+from taciturn.recipes.verdicts import AS, NOT_AS, OURS, Verdict
 
 PAPERS = Path(__file__).resolve().parents[1] / "docs" / "papers"
 ROWS, AGAIN = PAPERS / "rows", PAPERS / "rows" / "again"
@@ -40,13 +40,13 @@ def heard() -> Iterator[dict[Key, Verdict]]:
     found: dict[Key, Verdict] = {}
     write = verdicts._lines
 
-    def hear(orders: Sequence[Order], words: Mapping[str, str]) -> list[str]:
-        for each in verdicts.verdicts(orders):
+    def hear(made: Sequence[Verdict], words: Mapping[str, str]) -> list[str]:
+        for each in made:
             order = each.order
             key = order.says, order.at, order.ahead.name, getattr(order.behind, "name", ""), words is OURS
             assert key not in found, f"two orders of the same words: {key}"
             found[key] = each
-        return write(orders, words)
+        return write(made, words)
 
     with patch.object(verdicts, "_lines", hear):
         yield found

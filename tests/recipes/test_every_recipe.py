@@ -73,6 +73,7 @@ def test_a_page_says_what_its_rows_say(rows: Path, tmp_path: Path, monkeypatch: 
             pytest.skip("the data sets are not here, and this recipe reads its texts before its rows")
     inputs = Inputs(ran[1], data, model, runs=int(ran[2] or 0))  # type: ignore[arg-type]
     assert stem(registry.recipe(name), inputs.size) == rows.stem
+    assert page.count(RULE) <= 1, "orders of one page were corrected apart from each other"
     results = again(name, rows, tmp_path, inputs, monkeypatch)
     for path in write(Built(registry.recipe(name), results, inputs, 0.0), tmp_path):
         made, there = path.read_text(), (PAGES / path.name).read_text()

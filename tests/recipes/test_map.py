@@ -128,3 +128,17 @@ def test_what_the_map_says_of_customersim_stands_on_its_pages() -> None:
     assert told[3] == told[4] == []
     assert [line.startswith("As in the paper") for line in told[5]] == [True] * 4
     assert not any("S-DP" in line for line in told[5])
+
+
+def test_what_the_map_says_of_uedps_figure_3_stands_on_its_page() -> None:
+    page = (DOCS / "papers" / "uedp-figure3-medium.md").read_text("utf-8").replace("\xa0", " ")
+    table = {cells[1].strip(): cells for line in page.splitlines() if len(cells := line.split("|")) == 8}
+    squared = table["Algorithm 1, Org, code's noise"]
+    assert squared[2].split()[0] == "18.1"
+    assert squared[4].strip() == "0.504"
+    assert squared[5].strip() == "7.28 × 10⁸"
+    assert "Algorithm 1 with its printed noise is ahead of its start: Org" in page
+    (line,) = [
+        line for line in page.splitlines() if line.startswith("- Not as in the paper: uedp is ahead of user-level")
+    ]
+    assert line.count(" against ") == 3

@@ -290,6 +290,16 @@ def test_orders_of_ours_are_told_in_other_words() -> None:
     assert verdicts.apart([order(LOW[:2], HIGH)])[0].startswith(f"{UNTOLD}: a is ahead of b: 10.1")
 
 
+def test_orders_of_ours_share_the_correction_with_the_papers() -> None:
+    near = order((10.0, 11.0, 12.0), (13.0, 14.0, 15.0))
+    alone, together = verdicts.sentences([near]), verdicts.sentences([near], [order(MIDDLE, MIDDLE)] * 3)
+    assert alone[0].startswith(AS)
+    assert together[0].startswith(UNTOLD)
+    assert together[1] == verdicts.RULE
+    assert together[2].startswith(UNTOLD)
+    assert len(together) == 3
+
+
 def test_orders_have_names_of_their_own() -> None:
     """Else two rows of a test would be one."""
     for name, build in RECIPES.items():

@@ -129,21 +129,24 @@ def verdicts(orders: Sequence[Order]) -> list[Verdict]:
     return found
 
 
-def sentences(orders: Sequence[Order]) -> list[str]:
-    """The verdicts in words, one sentence for those that share claim, kind and reason; then the rule."""
-    lines = _lines(orders, {})
+def sentences(orders: Sequence[Order], ours: Sequence[Order] = ()) -> list[str]:
+    """The verdicts on all orders of a page in words, one sentence for those that share claim, kind and reason: the paper's,
+    the rule, and ours as :func:`apart` has them. Called once a page, as the correction is for all of its orders."""
+    found = verdicts([*orders, *ours])
+    lines = _lines(found[: len(orders)], {})
     alone = sorted({each.says for each in orders if not each.both})
-    return [*lines, RULE, *([ONE.format("; ".join(alone))] if alone else [])] if lines else []
+    rule = [RULE, *([ONE.format("; ".join(alone))] if alone else [])] if lines else []
+    return [*lines, *rule, *_lines(found[len(orders) :], OURS)]
 
 
 def apart(orders: Sequence[Order]) -> list[str]:
     """The same for orders that no paper reports: by the same rule, told apart, the other way round, or neither."""
-    return _lines(orders, OURS)
+    return _lines(verdicts(orders), OURS)
 
 
-def _lines(orders: Sequence[Order], words: Mapping[str, str]) -> list[str]:
+def _lines(found: Sequence[Verdict], words: Mapping[str, str]) -> list[str]:
     grouped: dict[tuple[str, Kind, str], list[Verdict]] = {}
-    for each in verdicts(orders):
+    for each in found:
         grouped.setdefault((each.order.says, each.kind, each.reason), []).append(each)
     return [
         f"{words.get(kind, kind)}: {says}: {'; '.join(map(numbers, group))}{f' ({reason})' if reason else ''}."

@@ -24,7 +24,7 @@ from taciturn.recipes.crt.curves import (
 from taciturn.recipes.crt.data import where_from
 from taciturn.recipes.crt.sizes import DELTA, EPSILON, OURS, name_of
 from taciturn.recipes.recipe import Inputs, Plot, Recipe, Results, Series, Table, statements
-from taciturn.recipes.verdicts import Order, apart, sentences
+from taciturn.recipes.verdicts import Order, sentences
 
 GAMMA = 0.1
 
@@ -88,7 +88,7 @@ def run(inputs: Inputs, work: Work) -> Results:
         claims += orders(TITLES[name], cells, bar, gamma)
         gains += ours(TITLES[name], cells, bar, gamma)
         says += [_price(TITLES[name], cells, gamma, kind) for kind in bench.setting.kinds[-1:]]
-    return results(inputs, work, found, plots, tables, [*sentences(claims), *apart(gains), *says, ELSEWHERE])
+    return results(inputs, work, found, plots, tables, [*sentences(claims, gains), *says, ELSEWHERE])
 
 
 def _curve(cell: Row, name: str) -> Series | None:

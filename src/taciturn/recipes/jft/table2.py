@@ -11,7 +11,7 @@ from taciturn.recipes.jft.bench import Bench, chosen
 from taciturn.recipes.jft.paper import LEVELS, NEEDS, PAPER, READING
 from taciturn.recipes.jft.phases import epsilons
 from taciturn.recipes.recipe import Cell, Inputs, Plot, Recipe, Results, Series, Table
-from taciturn.recipes.verdicts import Order, Runs, apart, merged, sentences
+from taciturn.recipes.verdicts import Order, Runs, merged, sentences
 
 Found = Mapping[str, tuple[Cell, ...]]
 """Rows of one run by name."""
@@ -93,10 +93,7 @@ def run(inputs: Inputs, work: Work) -> Results:
         setting=" ".join(bench.setting() for bench in benches),
         plots=tuple(_plot(bench, levels, compared[bench.task.name]) for bench in benches),
         tables=tuple(_table(bench, found[bench.task.name]) for bench in benches),
-        says=(
-            *sentences(claims),
-            *apart([each for b in benches for each in ours(b.task.name, levels, compared[b.task.name])]),
-        ),
+        says=tuple(sentences(claims, [o for b in benches for o in ours(b.task.name, levels, compared[b.task.name])])),
     )
 
 

@@ -9,13 +9,14 @@ from typing import Any
 from taciturn.recipes.cells import Row
 from taciturn.recipes.recipe import Cell, Plot, Series, Table
 from taciturn.recipes.uedp.bench import TARGET, Bench
-from taciturn.recipes.verdicts import Order, Runs, merged, sentences
+from taciturn.recipes.verdicts import Order, Runs, merged
 
 COLUMNS = ("row", "score", "σ/β", "ε as published", "ε that holds", "about")
 
 
-def compared(bench: Bench, title: str) -> tuple[tuple[Plot, ...], Table, list[str]]:
-    """Two plots of the first run (the paper's axis, the one that holds), a table of where runs end, and what it says."""
+def compared(bench: Bench, title: str) -> tuple[tuple[Plot, ...], Table, list[Order], list[str]]:
+    """Two plots of the first run (the paper's axis, the one that holds), a table of where runs end, the paper's orders, and
+    what else it says."""
     found = [_Run.of(each) for each in bench.each_run()]
     first = found[0]
     claimed = [_series(f"Algorithm 1, {name}", row["curve"], 2) for name, row in first.published.items()]
@@ -35,7 +36,8 @@ def compared(bench: Bench, title: str) -> tuple[tuple[Plot, ...], Table, list[st
     tables = [each.rows(bench) for each in found]
     rows = {name: bench.runs(name, [float(run[name][0] or 0) for run in tables]) for name in tables[0]}
     table = Table(f"{title}: {bench.metric}", COLUMNS, merged(tables), note=note)
-    return plots, table, [*sentences(orders(bench.categories, rows)), *_worth(first)]
+    squared = rows[f"Algorithm 1, {bench.categories[0]}, code's noise"]
+    return plots, table, orders(bench.categories, rows), _worth(first, squared.mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,16 +99,17 @@ def orders(categories: Sequence[str], rows: Mapping[str, Runs]) -> list[Order]:
     return found
 
 
-def _worth(run: _Run) -> list[str]:
-    """What the claimed ε of the first run is worth beside the one that holds."""
+def _worth(run: _Run, squared: float) -> list[str]:
+    """What the claimed ε of the first run is worth beside the one that holds. squared: the mean score with the noise of the
+    released code."""
     ends = {name: row["curve"][-1] for name, row in run.published.items()}
     worst = max(ends.values(), key=lambda row: row[3] / row[2])
-    _, score, claim, holds = run.squared["curve"][-1]
+    _, _, claim, holds = run.squared["curve"][-1]
     bound = (
         f"what holds for that noise is {holds:,.0f}" if holds < float("inf") else "nothing finite holds for that noise"
     )
     return [
-        f"With the deviation squared, as in the released code, it reaches {score:.3g} at a claim of {claim:.2f}; {bound}.",
+        f"With the deviation squared, as in the released code, it reaches {squared:.3g} at a claim of {claim:.2f}; {bound}.",
         f"The claim and what holds differ by up to {worst[3] / worst[2]:.1f} times ({worst[2]:.2f} and {worst[3]:.2f}).",
         "User-level DP says nothing of an entity that many users write about.",
     ]

@@ -175,7 +175,7 @@ def bench(model: str, inputs: Inputs, work: Work, name: str = "AG") -> Bench:
     categories = tuple(each for each in published.sensitive if each != "All")
     chosen = _model(model, inputs, work, labels)
     if "frozen" in chosen:
-        note = f"{note} {encoder.said(0)}."
+        note = f"{note.rstrip('.')}; {encoder.said(0)}."
     return Bench(
         f"{published.name}-{model}", inputs, work, chosen, plan.of(model), categories, published, train,
         texts.records(test), note, inputs.seed,

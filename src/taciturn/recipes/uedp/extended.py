@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import mean
 
 from taciturn.recipes.cells import Row
 from taciturn.recipes.recipe import Cell, Plot, Series, Table
 from taciturn.recipes.uedp.bench import TARGET, Bench
-from taciturn.recipes.verdicts import Order, Runs, merged, sentences
+from taciturn.recipes.verdicts import Order, Runs, merged
 
 RATES = (0.0, 0.25, 0.5, 1.0)
 MECHANISMS = ("Algorithm 1", "Algorithm 1, code's noise", "uedp")
 
 
-def sweep(bench: Bench, category: str) -> tuple[Plot, Table, list[str]]:
-    """Algorithm 1 with its printed noise and with its code's, and uedp, at every q_s."""
+def sweep(bench: Bench, category: str) -> tuple[Plot, Table, list[Order], str]:
+    """Algorithm 1 with its printed noise and with its code's, and uedp, at every q_s; the paper's orders, and what else it
+    says."""
     rates = bench.inputs.pick((0.0, 1.0), RATES, RATES)
     found = [
         {name_of(m, q): _run(each, category, m, q) for m in MECHANISMS for q in rates} for each in bench.each_run()
     ]
     rows = {name: bench.runs(name, [run[name]["curve"][-1][1] for run in found]) for name in found[0]}
     curves = [Series(m, rates, tuple(rows[name_of(m, q)].mean for q in rates)) for m in MECHANISMS]
-    curves.append(Series("before training", rates, (bench.start(),) * len(rates)))
+    start = mean(each.start() for each in bench.each_run())
+    curves.append(Series("before training", rates, (start,) * len(rates)))
     plot = Plot("extended", f"{bench.name}, {category}", "q_s", bench.metric, tuple(curves), log_y=not bench.classifies,
                 caption=f"uedp at ε = {TARGET:g} for its median pair at every q_s.")  # fmt: skip
     columns = ("row", bench.metric, "σ/β", "ε as published", "ε that holds")
@@ -31,7 +34,7 @@ def sweep(bench: Bench, category: str) -> tuple[Plot, Table, list[str]]:
         f"q_s is no free dial: the claimed ε does not look at it, what holds takes the larger of q_e and q_s, so σ of uedp "
         f"is the same below q_e and grows above it ({min(sigmas):.2f} to {max(sigmas):.2f})."
     )
-    return plot, Table(f"q_s, {category}", columns, merged(cells)), [*sentences(orders(rates, rows)), free]
+    return plot, Table(f"q_s, {category}", columns, merged(cells)), orders(rates, rows), free
 
 
 def name_of(mechanism: str, rate: float) -> str:

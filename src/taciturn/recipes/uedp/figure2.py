@@ -7,6 +7,7 @@ from taciturn.recipes.recipe import Inputs, Plot, Recipe, Results
 from taciturn.recipes.uedp import bench as uedp_bench
 from taciturn.recipes.uedp.against_epsilon import compared, open_marks, reported
 from taciturn.recipes.uedp.paper import DIFFERS, NEEDS, READINGS
+from taciturn.recipes.verdicts import sentences
 
 SETS = ("CONLL-2003", "AG", "SEC")
 CONLL = (
@@ -67,7 +68,7 @@ def run(inputs: Inputs, work: Work) -> Results:
         setting=" ".join(bench.setting() for bench in benches),
         plots=(PAPER, *plots),
         tables=tuple(part[1] for part in parts),
-        says=tuple(line for part in parts for line in part[2]),
+        says=(*sentences([o for part in parts for o in part[2]]), *(line for part in parts for line in part[3])),
     )
 
 

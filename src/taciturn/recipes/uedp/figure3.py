@@ -9,6 +9,7 @@ from taciturn.recipes.uedp.accounting import ENCODER
 from taciturn.recipes.uedp.against_epsilon import compared
 from taciturn.recipes.uedp.extended import sweep
 from taciturn.recipes.uedp.paper import DIFFERS, NEEDS, READINGS
+from taciturn.recipes.verdicts import sentences
 
 RECIPE = Recipe(
     name="uedp-figure3",
@@ -46,6 +47,7 @@ RECIPE = Recipe(
 def run(inputs: Inputs, work: Work) -> Results:
     """(a) by category, (b) over q_s."""
     bench = uedp_bench.bench("bert", inputs, work)
-    plots, table, says = compared(bench, "topics of news" if bench.published is None else "AG")
-    plot_b, table_b, says_b = sweep(bench, bench.categories[0])
-    return Results(bench.setting(), (*plots, plot_b), (table, table_b), (*says, *says_b))
+    plots, table, orders, says = compared(bench, "topics of news" if bench.published is None else "AG")
+    plot_b, table_b, orders_b, free = sweep(bench, bench.categories[0])
+    told = (*sentences([*orders, *orders_b]), *says, free)
+    return Results(bench.setting(), (*plots, plot_b), (table, table_b), told)

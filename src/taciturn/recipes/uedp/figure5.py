@@ -7,6 +7,7 @@ from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 from taciturn.recipes.uedp import bench as uedp_bench
 from taciturn.recipes.uedp.extended import sweep
 from taciturn.recipes.uedp.paper import DIFFERS, NEEDS
+from taciturn.recipes.verdicts import sentences
 
 SAYS = statements(
     "Extended entities",
@@ -42,5 +43,5 @@ def over_rates(model: str, inputs: Inputs, work: Work) -> Results:
     """For the organisations of the data, the largest category of the papers' sets."""
     bench = uedp_bench.bench(model, inputs, work)
     category = next((each for each in bench.categories if each.lower() == "org"), bench.categories[0])
-    plot, table, says = sweep(bench, category)
-    return Results(bench.setting(), (plot,), (table,), tuple(says))
+    plot, table, orders, free = sweep(bench, category)
+    return Results(bench.setting(), (plot,), (table,), (*sentences(orders), free))

@@ -7,6 +7,7 @@ from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 from taciturn.recipes.uedp import bench as uedp_bench
 from taciturn.recipes.uedp.against_epsilon import compared
 from taciturn.recipes.uedp.paper import DIFFERS, NEEDS, READINGS
+from taciturn.recipes.verdicts import sentences
 
 RECIPE = Recipe(
     name="uedp-figure6",
@@ -35,5 +36,5 @@ RECIPE = Recipe(
 def run(inputs: Inputs, work: Work) -> Results:
     """As Figure 2, on one set."""
     bench = uedp_bench.bench("awd-lstm", inputs, work)
-    plots, table, says = compared(bench, bench.name)
-    return Results(bench.setting(), plots, (table,), tuple(says))
+    plots, table, orders, says = compared(bench, bench.name)
+    return Results(bench.setting(), plots, (table,), (*sentences(orders), *says))
