@@ -1,8 +1,10 @@
 """docs/papers/reruns.md: pages whose runs tell an order apart, run again with other seeds and other made-up text.
 
-    python experiments/reruns.py run --work WORK              # measures the quick pages; a kept cell is not measured again
-    python experiments/reruns.py run --work WORK --data DATA  # and CRT's medium pages, hours of processor time
-    python experiments/reruns.py                              # writes the page from rows; so do the others, in the end
+    python experiments/reruns.py run --work WORK       # measures the quick pages; a kept cell is not measured again
+    python experiments/reruns.py run jft-table8-medium --work WORK --data DATA --model MINILM   # pages by name
+    python experiments/reruns.py                       # writes the page from rows; so do the others, in the end
+
+CRT's medium pages take hours of processor time, JFT's Table 8 one.
 
 Rows of the page lie in docs/papers/rows/, of the second time in docs/papers/rows/again/.
 """
@@ -59,10 +61,11 @@ def said(name: str, inputs: Inputs, work: Work) -> dict[Key, Verdict]:
     return found
 
 
-def inputs(page: str, seed: int, data: Path) -> Inputs:
-    """What a page was built with, or is built with again. data: where a medium page has its texts."""
+def inputs(page: str, seed: int, data: Path, model: str = "model") -> Inputs:
+    """What a page was built with, or is built with again. data, model: of a medium page, where its command names them."""
     if page.endswith(MEDIUM):
-        return Inputs("medium", data=data, seed=seed)
+        named = "--model MODEL" in (PAPERS / f"{page}.md").read_text("utf-8").partition("; do not edit")[0]
+        return Inputs("medium", data, model if named else None, seed)
     return Inputs("quick", runs=runs(page), seed=seed)
 
 
@@ -72,7 +75,8 @@ def settled(page: str, seed: int = 0) -> dict[Key, Verdict]:
         work = Work(Path(folder), unmeasured)
         lines = ((AGAIN if seed else ROWS) / f"{page}.jsonl").read_text("utf-8")
         work.restore(lines)
-        data = Path(json.loads(lines.partition("\n")[0])["key"].get("given", ""))  # rows have the folder's name
+        key = json.loads(lines.partition("\n")[0])["key"]
+        data = Path(key.get("given") or key.get("data", ""))  # rows have the folder's name
         with patch.object(tiny_models, "_train", lambda *_: None):  # nothing is measured, so no model is needed
             return said(page.removesuffix(MEDIUM), inputs(page, seed, data), work)
 
@@ -92,12 +96,10 @@ def told(found: dict[Key, Verdict]) -> dict[Key, Verdict]:
 
 
 def pages() -> list[str]:
-    """Pages of several runs in which an order is told apart: quick ones, and CRT's on real data, which like these are
-    written from their rows alone."""
+    """Pages of several runs in which an order is told apart: quick ones, and those on real data."""
     names = registry.names()
     have = [name for name in names if (ROWS / f"{name}.jsonl").exists() and runs(name) > 1]
-    real = [f"{name}{MEDIUM}" for name in names if registry.recipe(name).paper == "crt"]
-    have += [page for page in real if (ROWS / f"{page}.jsonl").exists()]
+    have += [page for name in names if (ROWS / f"{(page := name + MEDIUM)}.jsonl").exists()]
     return [page for page in have if told(settled(page))]
 
 
@@ -158,21 +160,23 @@ def _shown(verdict: Verdict, ours: bool) -> str:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("what", nargs="?", choices=["run"])
+    parser.add_argument("pages", nargs="*", help="which ones; none: the quick ones")
     parser.add_argument("--work", type=Path)
     parser.add_argument("--data", type=Path, help="the data sets' folder, for pages on real data")
+    parser.add_argument("--model", default="model", help="for those whose command has one")
     options = parser.parse_args()
     if options.what:
         if options.work is None:
             parser.error("run: name a folder outside the repository with --work")
         AGAIN.mkdir(exist_ok=True)
-        for each in pages():
+        for each in options.pages or [page for page in pages() if not page.endswith(MEDIUM)]:
             name = each.removesuffix(MEDIUM)
             if name != each and options.data is None:
-                continue
+                parser.error(f"{each}: give --data, the folder of the data sets")
             work = Work(options.work / registry.recipe(name).paper, print)  # figures of a paper share cells
             if twice(each):
                 work.restore((AGAIN / f"{each}.jsonl").read_text("utf-8"))
-            said(name, inputs(each, SEED, options.data), work)
+            said(name, inputs(each, SEED, options.data, options.model), work)
             (AGAIN / f"{each}.jsonl").write_text(work.lines(), "utf-8")
     (PAPERS / "reruns.md").write_text(page(), "utf-8")
 

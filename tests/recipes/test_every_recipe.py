@@ -22,10 +22,6 @@ COMPUTED = {"crt-figure6", "jft-table1", "jft-table3", "jft-table5", "uedp-figur
 """Recipes, or parts of them, in which nothing is drawn at random: an ε is what it is."""
 SINGLE = {"jft-table7"}
 """One row in the smallest size: nothing to compare."""
-READS = {*(f"uedp-{each}-medium" for each in ("figure3", "figure6", "table2")),
-         *(f"jft-table{i}-medium" for i in (2, 4, 6, 8))}  # fmt: skip
-"""Pages that say how many users or records the texts have."""
-SHARED = Path(__file__).parents[3] / "shared" / "data"
 NEEDS_SPACY = {f"jft-table{i}" for i in (1, 2, 3, 4, 6, 7, 8)}
 
 
@@ -67,10 +63,6 @@ def test_a_page_says_what_its_rows_say(rows: Path, tmp_path: Path, monkeypatch: 
     ran = re.search(command, page)
     assert ran
     data, model = ran[3] and Path(ran[3].lower()), ran[4] and ran[4].lower()
-    if rows.stem in READS:
-        data = SHARED
-        if not SHARED.exists():
-            pytest.skip("the data sets are not here, and this recipe reads its texts before its rows")
     inputs = Inputs(ran[1], data, model, runs=int(ran[2] or 0))  # type: ignore[arg-type]
     assert stem(registry.recipe(name), inputs.size) == rows.stem
     assert page.count(RULE) <= 1, "orders of one page were corrected apart from each other"

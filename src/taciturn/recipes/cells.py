@@ -40,22 +40,40 @@ class Work:
         The version of taciturn is part of the key. CPU seconds of this process are kept with the row, and count towards
         the recipe's whether they were spent now or then.
         """
-        text = json.dumps({**key, "taciturn": taciturn.__version__}, sort_keys=True, default=str)
-        path = self.folder / "cells" / f"{_digest(json.loads(text))}.json"
-        name = ", ".join(f"{k} {v}" for k, v in key.items() if isinstance(v, str | int | float))[:NAME]
-        if path.exists():
-            kept = json.loads(path.read_text())
-        else:
-            self.notify(name)
-            began = time.process_time()
-            row = measure()
-            kept = {"key": json.loads(text), "row": _plain(row), "seconds": round(time.process_time() - began, 2)}
-            path.parent.mkdir(parents=True, exist_ok=True)
-            part = path.with_suffix(f".{os.getpid()}.part")
-            part.write_text(json.dumps(kept, allow_nan=False, sort_keys=True))
-            part.replace(path)
-        self.asked[path.stem] = kept
+        there = self.kept(key)
+        if there is not None:
+            return there
+        full, path = self._at(key)
+        self.notify(", ".join(f"{k} {v}" for k, v in key.items() if isinstance(v, str | int | float))[:NAME])
+        began = time.process_time()
+        row = measure()
+        self._write(path, {"key": full, "row": _plain(row), "seconds": round(time.process_time() - began, 2)})
+        return dict(_numbers(self.asked[path.stem]["row"]))
+
+    def kept(self, key: Mapping[str, Any]) -> Row | None:
+        """The row of ``key`` if it is there."""
+        _, path = self._at(key)
+        if not path.exists():
+            return None
+        self.asked[path.stem] = kept = json.loads(path.read_text())
         return dict(_numbers(kept["row"]))
+
+    def keep(self, key: Mapping[str, Any], row: Row) -> None:
+        """A row that is found anew each time, in the place of an older one: for those who have the rows alone."""
+        full, path = self._at(key)
+        self._write(path, {"key": full, "row": _plain(row), "seconds": 0.0})
+
+    def _at(self, key: Mapping[str, Any]) -> tuple[Row, Path]:
+        """The whole key as JSON holds it, and the file of its cell."""
+        full = json.loads(json.dumps({**key, "taciturn": taciturn.__version__}, sort_keys=True, default=str))
+        return full, self.folder / "cells" / f"{_digest(full)}.json"
+
+    def _write(self, path: Path, kept: Row) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part = path.with_suffix(f".{os.getpid()}.part")
+        part.write_text(json.dumps(kept, allow_nan=False, sort_keys=True))
+        part.replace(path)
+        self.asked[path.stem] = kept
 
     def restore(self, lines: str) -> None:
         """Cells from what :meth:`lines` gave, so that they are not measured again; those that are there stay."""

@@ -82,7 +82,7 @@ def trained(
         allow=sorted(ALLOWED),  # settings are the paper's, and small corpora stand for large ones
         **options,
     )
-    with _folder(work, name) as out:
+    with _folder(work, f"{name}-{seed}") as out:  # seeds may be measured by several processes at once
         run = tt.train(planned, out, valid=list(test), notify=notify)
         counts: dict[str, Any] = (
             {} if labelled is None else {"labelled": labelled[0], "missed": labelled[1], "missed_by_both": 0}

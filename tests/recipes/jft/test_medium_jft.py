@@ -124,7 +124,7 @@ def test_a_thousandth_of_each_task_is_trained_on_in_as_many_plain_steps_as_noise
     assert "qnli: 40 records to train on, 12 to test" in built.results.setting
     assert "1 plain epochs at batch 16; 2 private steps at rate 0.800" in built.results.setting
     keys = [json.loads(line)["key"] for line in (out / ROWS / "jft-table8-medium.jsonl").read_text().splitlines()]
-    assert [key["options"]["redacted"]["epochs"] for key in keys if key["row"] == "jft high-entity"] == [1, 2]
+    assert [key["options"]["redacted"]["epochs"] for key in keys if key.get("row") == "jft high-entity"] == [1, 2]
     assert (out / HIDDEN / "jft" / "frozen.sqlite").exists()
 
 
@@ -134,8 +134,9 @@ def test_it_is_written_again_from_its_rows_alone(
     (tmp_path / ROWS).mkdir()
     (tmp_path / ROWS / "jft-table2-medium.jsonl").write_text((out / ROWS / "jft-table2-medium.jsonl").read_text())
     monkeypatch.setattr(jft_bench, "trained", lambda *_, **__: pytest.fail("trained again"))
-    page = build("jft-table2", Inputs("medium", data, model, runs=1), tmp_path)
-    assert page.files[0].read_text() == (out / "jft-table2-medium.md").read_text()
+    for there in (data, tmp_path / "gone" / data.name):
+        page = build("jft-table2", Inputs("medium", there, model, runs=1), tmp_path)
+        assert page.files[0].read_text() == (out / "jft-table2-medium.md").read_text()
 
 
 def test_after_few_screened_records_the_second_phase_has_the_learning_rate_of_dpsgd(

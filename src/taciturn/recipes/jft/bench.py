@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from taciturn.recipes import encoder, texts, tiny_models
+from taciturn.recipes.at_hand import Texts, at_hand
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.jft import data, medium
 from taciturn.recipes.jft.data import QUICK, Sizes
@@ -32,11 +33,11 @@ class Bench:
     inputs: Inputs
     work: Work
     sizes: Sizes
-    documents: tuple[Document, ...] = field(repr=False)
-    test: tuple[Record, ...] = field(repr=False)
+    documents: Sequence[Document] = field(repr=False)
+    test: Sequence[Record] = field(repr=False)
     note: str = ""
     seed: int = 0
-    held: tuple[Record, ...] = field(default=(), repr=False)
+    held: Sequence[Record] = field(default=(), repr=False)
 
     def each_run(self) -> list[Bench]:
         """The same bench for each run of a row."""
@@ -229,9 +230,14 @@ def bench(name: str, inputs: Inputs, work: Work) -> Bench:
     if made_up:
         task = QUICK["press" if task.classifies else "customersim"]
     sizes = medium.sizes(task) if inputs.size == "medium" else data.sizes(inputs, task)
-    train, test, note = (data.made_up if made_up else data.loaded)(task, inputs, sizes)
-    train, held = medium.held_out(train) if inputs.size == "medium" else (train, ())
-    return Bench(task, inputs, work, sizes, train, texts.records(test), note, inputs.seed, texts.records(held))
+
+    def load() -> Texts:
+        train, test, note = (data.made_up if made_up else data.loaded)(task, inputs, sizes)
+        train, held = medium.held_out(train) if inputs.size == "medium" else (train, ())
+        return Texts(train, texts.records(test), texts.records(held), note)
+
+    found = load() if made_up else at_hand(task.name, inputs, work, load)
+    return Bench(task, inputs, work, sizes, found.train, found.test, found.note, inputs.seed, found.held)
 
 
 def chosen(names: Sequence[str], inputs: Inputs) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -44,7 +44,7 @@ def sizes(task: Task) -> Sizes:
     return SIZES if task.name in TASKS else PAIRS
 
 
-def thousandth(task: Task, documents: tuple[Document, ...]) -> tuple[Document, ...]:
+def thousandth(task: Task, documents: Sequence[Document]) -> Sequence[Document]:
     """As many of the documents, evenly spread, as a thousandth of the whole task's records are."""
     count = round(task.records / 1000)
     return documents[:: max(1, len(documents) // count)][:count]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from random import Random
 
 from taciturn.recipes import texts
+from taciturn.recipes.at_hand import Absent
 from taciturn.recipes.cells import Work
 from taciturn.recipes.jft import bench as jft_bench
 from taciturn.recipes.jft import medium
@@ -72,21 +73,21 @@ def _rows(bench: Bench, shares: tuple[float, ...]) -> dict[str, tuple[Cell, ...]
     private, everything = bench.dpsgd(), bench.fine_tuned_twice(LEVEL, f"jft {LEVEL}")
     made: dict[str, tuple[Cell, ...]] = {"DP-SGD": (0, bench.shown(private["score"]), None, *epsilons(private))}
     for share in shares:
-        ids = _ids(bench, share)
+        count = max(1, round(share * len(bench.documents)))
         path = bench.work.path("ids", f"{bench.task.name}-{bench.inputs.size}-{share:g}.txt")
-        path.write_text("\n".join(ids))
+        if not isinstance(bench.documents, Absent):
+            path.write_text("\n".join(_ids(bench, count)))
         row = bench.fine_tuned_twice(LEVEL, f"jft {100 * share:g} % screened", screened={"ids": str(path.absolute())})
         first = bench.shown(row["scores"][0][-1])
-        made[f"jft, {100 * share:g} % screened"] = (len(ids), bench.shown(row["score"]), first, *epsilons(row))
+        made[f"jft, {100 * share:g} % screened"] = (count, bench.shown(row["score"]), first, *epsilons(row))
     first = bench.shown(everything["scores"][0][-1])
     all_of_it = (len(bench.documents), bench.shown(everything["score"]), first)
     return {**made, "jft, all redacted": (*all_of_it, *epsilons(everything))}
 
 
-def _ids(bench: Bench, share: float) -> list[str]:
-    """Ids of a random share of the records, at least one; always the same ones."""
-    ids = [record.id for record in texts.records(bench.documents)]
-    return Random(bench.inputs.seed).sample(ids, max(1, round(share * len(ids))))
+def _ids(bench: Bench, count: int) -> list[str]:
+    """Ids of so many random records; always the same ones."""
+    return Random(bench.inputs.seed).sample([record.id for record in texts.records(bench.documents)], count)
 
 
 def orders(task: str, rows: Mapping[str, Runs]) -> list[Order]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from taciturn.recipes import encoder, simulated_news, texts, tiny_models
+from taciturn.recipes.at_hand import Texts, at_hand
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.trained import constant, trained, untrained
@@ -36,8 +37,9 @@ class Bench:
     plan: Plan
     categories: tuple[str, ...]
     published: Published | None
-    documents: tuple[Document, ...] = field(repr=False)
-    test: tuple[Record, ...] = field(repr=False)
+    documents: Sequence[Document] = field(repr=False)
+    test: Sequence[Record] = field(repr=False)
+    users: int
     note: str = ""
     seed: int = 0
 
@@ -66,8 +68,11 @@ class Bench:
     def constant(self) -> float:
         """Score of the best prediction that looks at no text; the same in each run."""
         key = {"row": "constant predictor", **self._key(), "seed": self.inputs.seed}
-        train = texts.records(self.documents)
-        return self.shown(self.work.cell(key, lambda: {"score": constant(self.model, train, self.test)})["score"])
+
+        def measure() -> Row:
+            return {"score": constant(self.model, texts.records(self.documents), self.test)}
+
+        return self.shown(self.work.cell(key, measure)["score"])
 
     def runs(self, name: str, scores: Sequence[float]) -> Runs:
         """A row of these scores, as shown, one a run, with what its models must beat. Less is better in both metrics."""
@@ -156,7 +161,7 @@ class Bench:
         """What was run, in words."""
         p = self.plan
         return (
-            f"{self.name}: {len(self.documents):,} sentences of {len({d.user for d in self.documents}):,} users, "
+            f"{self.name}: {len(self.documents):,} sentences of {self.users:,} users, "
             f"{len(self.test):,} to test; {self.note.rstrip('.')}; {p.steps} private steps, q_u = {p.user_rate:g}, "
             f"q_e = {p.entity_rate:g}, q_s = {p.extended_rate:g}, z = {p.scale:g}, β = {p.clip:g}, δ = 1e-5; uedp at "
             f"ε = {TARGET:g} for its median pair; {len(self.inputs.seeds)} run{'s' * (len(self.inputs.seeds) > 1)} a row; "
@@ -169,16 +174,25 @@ def bench(model: str, inputs: Inputs, work: Work, name: str = "AG") -> Bench:
     if inputs.quick and inputs.data is None:
         return _made_up(model, inputs, work)
     published = PUBLISHED[name]
-    train, test, note = data.loaded(published, inputs)
-    labels = tuple(sorted({d.label for d in train if d.label is not None}))
+
+    def load() -> Texts:
+        train, test, note = data.loaded(published, inputs)
+        facts = {
+            "users": len({d.user for d in train}),
+            "labels": sorted({d.label for d in train if d.label is not None}),
+        }
+        return Texts(train, texts.records(test), (), note, facts)
+
+    found = at_hand(name, inputs, work, load)
+    note = found.note
     plan = ENCODER if model == "bert" and inputs.size == "medium" else PLANS[inputs.size]
     categories = tuple(each for each in published.sensitive if each != "All")
-    chosen = _model(model, inputs, work, labels)
+    chosen = _model(model, inputs, work, tuple(found.facts["labels"]))
     if "frozen" in chosen:
         note = f"{note.rstrip('.')}; {encoder.said(0)}."
     return Bench(
-        f"{published.name}-{model}", inputs, work, chosen, plan.of(model), categories, published, train,
-        texts.records(test), note, inputs.seed,
+        f"{published.name}-{model}", inputs, work, chosen, plan.of(model), categories, published, found.train,
+        found.test, found.facts["users"], note, inputs.seed,
     )  # fmt: skip
 
 
@@ -191,7 +205,7 @@ def _made_up(model: str, inputs: Inputs, work: Work) -> Bench:
     chosen = _model(model, inputs, work, simulated_news.TOPICS)
     return Bench(
         f"press-{model}", inputs, work, chosen, plan.of(model), categories, None, documents, texts.records(tested),
-        f"made-up news; {note}", inputs.seed,
+        len({d.user for d in documents}), f"made-up news; {note}", inputs.seed,
     )  # fmt: skip
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
 from taciturn.errors import UsageError
 from taciturn.recipes import simulated_news
+from taciturn.recipes.at_hand import Texts, at_hand
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.recipe import Cell, Inputs, Recipe, Results, Table
 from taciturn.recipes.uedp import data
@@ -64,12 +66,12 @@ NUMBERS = ("sensitive", "entities", "holders", "median", "p95", "largest")
 
 def run(inputs: Inputs, work: Work) -> Results:
     """A row for each set there is, by category."""
-    made: list[tuple[str, Published | None, Any, str]] = []
+    made: list[tuple[str, Published | None, Sequence[Any], str]] = []
     if inputs.data is None:
         users, each = inputs.pick((8, 5), (200, 12), (200, 12))
         made.append(("made-up news", None, simulated_news.write(users, each, inputs.seed), ""))
     else:
-        made = [found for name, loaders, like in STAND_INS if (found := _there(name, loaders, like, inputs))]
+        made = [found for name, loaders, like in STAND_INS if (found := _there(name, loaders, like, inputs, work))]
         if not made:
             names = ", ".join(loader for _, loaders, _ in STAND_INS for loader in loaders)
             where = inputs.data.resolve().name
@@ -87,7 +89,7 @@ def run(inputs: Inputs, work: Work) -> Results:
                 "seed": inputs.seed,
                 "data": inputs.data.resolve().name if inputs.data else "",
             },
-            partial(counted, tuple(documents), published),
+            partial(counted, documents, published),
         )
         first = (name, about["vocabulary"], about["sentences"], about["users"])
         for category in (*categories(published), "all"):
@@ -130,7 +132,7 @@ def categories(published: Published | None) -> tuple[str, ...]:
     return simulated_news.CATEGORIES if published is None else tuple(c for c in published.sensitive if c != "All")
 
 
-def counted(documents: tuple[Any, ...], published: Published | None) -> Row:
+def counted(documents: Sequence[Any], published: Published | None) -> Row:
     """Counts of a set, by category and for all together."""
     from taciturn.mechanisms.corpus import mentions_in
     from taciturn.training.units.deletions import deletion_quantiles, holders
@@ -143,7 +145,7 @@ def counted(documents: tuple[Any, ...], published: Published | None) -> Row:
         "categories": {},
     }
     for category in (*categories(published), "all"):
-        screened = data.screened(documents, category, published)
+        screened = data.screened(tuple(documents), category, published)
         row["categories"][category] = dict.fromkeys(NUMBERS, 0)
         if not any(MASK in text for text in screened.texts("redacted")):
             continue
@@ -157,18 +159,21 @@ def counted(documents: tuple[Any, ...], published: Published | None) -> Row:
 
 
 def _there(
-    name: str, loaders: tuple[str, ...], like: str, inputs: Inputs
-) -> tuple[str, Published | None, Any, str] | None:
+    name: str, loaders: tuple[str, ...], like: str, inputs: Inputs, work: Work
+) -> tuple[str, Published | None, Sequence[Any], str] | None:
     """The set, or what stands in for it, if the folder has it."""
     from taciturn.data.loaders import load
     from taciturn.errors import DataError
 
+    def read(loader: str) -> Texts:
+        documents, note = data.sentences(load(loader, inputs.data or "", "train"), most)
+        return Texts(documents, (), note=note)
+
+    most = data.SENTENCES["medium"][0] if inputs.size == "medium" else inputs.pick(60, 2000, 10**9)
     for loader in loaders:
         try:
-            found = load(loader, inputs.data or "", "train")
+            found = at_hand(loader, inputs, work, partial(read, loader))
         except DataError:
             continue
-        most = data.SENTENCES["medium"][0] if inputs.size == "medium" else inputs.pick(60, 2000, 10**9)
-        documents, note = data.sentences(found, most)
-        return f"{name} ({loader})", PUBLISHED[like], documents, note
+        return f"{name} ({loader})", PUBLISHED[like], found.train, found.note
     return None
