@@ -19,6 +19,7 @@ from taciturn.privacy.accounting.escape import threshold
 from taciturn.privacy.accounting.events import Part
 from taciturn.privacy.certificates.exported_model import VALUES
 from taciturn.screening.corpus.screened import ScreenedCorpus
+from taciturn.text.document import MASK
 from taciturn.text.readers import read
 from taciturn.training.phase import Phase
 from taciturn.training.phase_terms import Counts, Fill
@@ -152,10 +153,13 @@ def filler_of(
     from taciturn.training.values.fill import Filler
     from taciturn.training.values.shapes import by_shape
 
-    labels = labels_of(phase, screened)
+    masked, labels, task = texts_of(phase, screened), labels_of(phase, screened), task_of(plan)
+    labelled = task["task"] in ("classify", "prompt")
 
     def encode(rows: Sequence[int], texts: Sequence[str]) -> Any:
-        return encode_task(tokenizer, texts, limit, labels=[labels[row] for row in rows], **task_of(plan))
+        if labelled:  # what was a mask and nothing else has no label, whatever stands in it now
+            texts = [MASK if masked[row] == MASK else text for row, text in zip(rows, texts, strict=True)]
+        return encode_task(tokenizer, texts, limit, labels=[labels[row] for row in rows], **task)
 
     behind = screened.standing() if "common" in phase.reads else ()
-    return Filler(texts_of(phase, screened), encode, tokenizer, by_shape(known), behind)
+    return Filler(masked, encode, tokenizer, by_shape(known), behind)

@@ -199,8 +199,7 @@ def screened(documents: list[Document]) -> ScreenedCorpus:
     return screen(Corpus.from_documents(documents), policy("phone"), policy("conservative"), unit="document")
 
 
-def of(corpus: ScreenedCorpus, **model_: Any) -> Filler:
-    parts = ("public", "skeletons")
+def of(corpus: ScreenedCorpus, parts: tuple[str, ...] = ("public", "skeletons"), **model_: Any) -> Filler:
     count = sum(len(corpus.texts(part)) for part in parts)  # type: ignore[arg-type]
     phase = Phase("public", parts, count, Shuffle(4), Plain(), 1, Optimiser())  # type: ignore[arg-type]
     plan = Plan("crt", (phase,), 1, Target(), "key", Model("lstm", "bytes", **model_))
@@ -236,3 +235,17 @@ def test_labels_stay_with_their_records() -> None:
     )
     assert made.labels is not None
     assert made.labels.tolist() == [0, 1, 1]
+
+
+def test_what_was_a_mask_and_nothing_else_has_no_label_whatever_stands_in_it() -> None:
+    corpus = screened([*TALK, Document("w", "(555) 010-7799", label="yes")])
+    alone = of(corpus, ("redacted",)).texts.index(MASK)
+    rows = np.array([alone, 0])
+    made = of(corpus, ("redacted",), task="classify", labels=("no", "yes")).filled(table(), model(), rows, (1,), 3)
+    assert made.labels is not None
+    assert made.labels.tolist() == [-1, 1]
+    assert np.array_equal(made[0], encode_all(TOKENIZER, [MASK])[0])
+    written = of(corpus, ("redacted",)).filled(
+        table(), model(), rows, (1,), 3
+    )  # without classes a value is a text like any other
+    assert len(written[0]) > len(made[0])
