@@ -15,7 +15,7 @@ import os, sys, torch
 from pathlib import Path
 from transformers import GPT2Config, GPT2LMHeadModel, TrainingArguments
 import taciturn as tt
-from taciturn.models.tokens import bpe_tokenizer
+from taciturn.models.tokenizers import bpe_tokenizer
 
 out, batch = sys.argv[1], int(sys.argv[2])
 texts = ["thank you for the parcel"] * 20 + [f"call me at (555) 010-7{i:03}" for i in range(40)]
