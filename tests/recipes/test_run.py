@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
+from time import sleep
 from typing import Any
 
 import pytest
@@ -163,6 +166,34 @@ def test_a_cell_that_failed_is_measured_again_and_infinities_survive(tmp_path: P
     assert len(calls) == 2
     for path in (tmp_path / "cells").iterdir():
         json.loads(path.read_text(), parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_cell_is_measured_by_one_at_a_time(fails: bool, tmp_path: Path) -> None:
+    """Locks are of open files, so two threads stand for two processes."""
+    begun, go_on, calls = Event(), Event(), []
+
+    def measure() -> dict[str, object]:
+        calls.append(1)
+        begun.set()
+        assert go_on.wait(60)
+        if fails and len(calls) == 1:
+            raise RuntimeError("stopped")
+        return {"n": len(calls)}
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(Work(tmp_path).cell, {"a": 1}, measure)
+        assert begun.wait(60)
+        second = pool.submit(Work(tmp_path).cell, {"a": 1}, measure)
+        sleep(0.2)
+        assert calls == [1]  # the second waits
+        go_on.set()
+    assert second.result() == {"n": 1 + fails}
+    if fails:
+        assert isinstance(first.exception(), RuntimeError)
+    else:
+        assert first.result() == {"n": 1}
+    assert [path.suffix for path in (tmp_path / "cells").iterdir()] == [".json"]
 
 
 def test_the_full_setting_says_what_it_takes_before_anything_is_done(tmp_path: Path) -> None:

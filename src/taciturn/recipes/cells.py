@@ -7,12 +7,15 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import taciturn
+from taciturn.errors import TaciturnError
+from taciturn.text.locks import hold
 
 NAME = 78
 """Characters of a cell's settings that are told when it begins."""
@@ -35,7 +38,8 @@ class Work:
     asked: dict[str, Row] = field(default_factory=dict)
 
     def cell(self, key: Mapping[str, Any], measure: Callable[[], Row]) -> Row:
-        """The row of ``key``: read if it is there, else measured. key: every setting that decides it.
+        """The row of ``key``: read if it is there, else measured; where another process measures it, that is waited for.
+        key: every setting that decides it.
 
         The version of taciturn is part of the key. CPU seconds of this process are kept with the row, and count towards
         the recipe's whether they were spent now or then.
@@ -44,10 +48,14 @@ class Work:
         if there is not None:
             return there
         full, path = self._at(key)
-        self.notify(", ".join(f"{k} {v}" for k, v in key.items() if isinstance(v, str | int | float))[:NAME])
-        began = time.process_time()
-        row = measure()
-        self._write(path, {"key": full, "row": _plain(row), "seconds": round(time.process_time() - began, 2)})
+        with _alone(path):
+            there = self.kept(key)
+            if there is not None:  # measured by another process meanwhile
+                return there
+            self.notify(", ".join(f"{k} {v}" for k, v in key.items() if isinstance(v, str | int | float))[:NAME])
+            began = time.process_time()
+            row = measure()
+            self._write(path, {"key": full, "row": _plain(row), "seconds": round(time.process_time() - began, 2)})
         return dict(_numbers(self.asked[path.stem]["row"]))
 
     def kept(self, key: Mapping[str, Any]) -> Row | None:
@@ -97,6 +105,19 @@ class Work:
     def lines(self) -> str:
         """All cells asked for, as JSON lines: with them a page can be made again without measuring anything."""
         return "".join(json.dumps(each, allow_nan=False, sort_keys=True) + "\n" for each in self.asked.values())
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Nobody else is in such a block for the cell at ``path``."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = path.with_suffix(".lock")
+    with lock.open("w") as file:
+        hold(file.fileno(), path.parent, lambda: TaciturnError(f"{path.parent} is busy"), wait=True)
+        try:
+            yield
+        finally:
+            lock.unlink(missing_ok=True)
 
 
 def _digest(key: Row) -> str:
