@@ -11,6 +11,7 @@ import pytest
 
 from taciturn.errors import UsageError
 from taciturn.recipes import registry
+from taciturn.recipes.jft.paper import LEVELS
 from taciturn.recipes.recipe import PAPERS, Recipe
 
 ROOT = Path(__file__).parents[2]
@@ -128,6 +129,15 @@ def test_what_the_map_says_of_customersim_stands_on_its_pages() -> None:
     assert told[3] == told[4] == []
     assert [line.startswith("As in the paper") for line in told[5]] == [True] * 4
     assert not any("S-DP" in line for line in told[5])
+
+
+def test_what_the_map_says_of_jfts_table_2_stands_on_its_page() -> None:
+    lines = (DOCS / "papers" / "jft-table2-medium.md").read_text("utf-8").splitlines()
+    (ahead,) = [line for line in lines if line.startswith("- As in the paper: sst2, jft is ahead of DP-SGD")]
+    assert [level for level in LEVELS if f" {level} (" in ahead] == [x for x in LEVELS if x != "low-contextual"]
+    (untold,) = [line for line in lines if line.startswith("- Not told apart here: sst2, jft is ahead of redaction")]
+    assert all(f" {level} (" in untold for level in LEVELS)
+    assert not any("ahead of redaction" in line for line in lines if line.startswith(("- As in", "- Not as in")))
 
 
 def test_what_the_map_says_of_uedps_figure_3_stands_on_its_page() -> None:
