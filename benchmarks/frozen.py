@@ -10,19 +10,17 @@ it is, where the file has nothing of its texts ("writing") and where it has them
 
 from __future__ import annotations
 
-import argparse
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import AutoModelForSequenceClassification, BertConfig
 
-from benchmarks.steps import carry_out, spread
+from benchmarks.steps import arguments, beside, carry_out
 from taciturn.models.hf import freeze
 from taciturn.models.tokens import Tokens
 from taciturn.training.frozen.cache import frozen_cache
@@ -90,18 +88,12 @@ def table(rows: list[dict[str, Any]]) -> str:
     ]
     for kind in RECORDS:
         times = [row["processor"] for row in rows if row["step"] == kind]
-        ratios = (spread([each[way] / each[WAYS[0]] for each in times]) for way in WAYS[1:])
-        first = f"{median(each[WAYS[0]] for each in times) * 1e3:,.0f}"
-        lines.append(f"| {kind}, {RECORDS[kind]:,}, {len(times)} | {first} | {' | '.join(ratios)} |")
+        lines.append(f"| {kind}, {RECORDS[kind]:,}, {len(times)} | {' | '.join(beside(times, *WAYS))} |")
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--rows", type=Path, help="append to this file")
-    parser.add_argument("--page", type=Path, help="only print the table of these rows")
-    options = parser.parse_args()
+    options = arguments(__doc__, 12).parse_args()
     carry_out(options, measured(options.rounds), table)
 
 

@@ -10,18 +10,16 @@ own is what decides: the rows name it (`amx_bf16`, `avx512_bf16`, or none).
 
 from __future__ import annotations
 
-import argparse
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import numpy as np
 import torch
 from transformers import AutoModelForCausalLM, GPT2Config
 
-from benchmarks.steps import GPT2, carry_out, spread
+from benchmarks.steps import GPT2, arguments, beside, carry_out
 from taciturn.models import precision
 from taciturn.models.tokens import Tokens
 from taciturn.training.passes import Work
@@ -80,18 +78,12 @@ def table(rows: list[dict[str, Any]]) -> str:
     ]
     for records, length in SHAPES:
         times = [row["processor"] for row in rows if (row["records"], row["tokens"]) == (records, length)]
-        ratios = (spread([each[way] / each[first] for each in times]) for way in others)
-        ms = f"{median(each[first] for each in times) * 1e3:,.0f}"
-        lines.append(f"| {records} × {length}, {len(times)} | {ms} | {' | '.join(ratios)} |")
+        lines.append(f"| {records} × {length}, {len(times)} | {' | '.join(beside(times, *WAYS))} |")
     return "\n".join(lines)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--rounds", type=int, default=12)
-    parser.add_argument("--rows", type=Path, help="append to this file")
-    parser.add_argument("--page", type=Path, help="only print the table of these rows")
-    options = parser.parse_args()
+    options = arguments(__doc__, 12).parse_args()
     carry_out(options, measured(options.rounds), table)
 
 

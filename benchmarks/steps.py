@@ -241,6 +241,21 @@ def spread(ratios: list[float]) -> str:
     return f"{middle:.2f} ({low:.2f}–{high:.2f})"
 
 
+def arguments(about: str | None, rounds: int) -> argparse.ArgumentParser:
+    """What a benchmark by turns takes."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--rows", type=Path, help="append to this file")
+    parser.add_argument("--page", type=Path, help="only print the table of these rows")
+    return parser
+
+
+def beside(times: list[dict[str, float]], first: str, *others: str) -> list[str]:
+    """Cells of a table: the median of ``first`` in ms, and the ratios of the others to it in their rounds."""
+    ratios = [spread([each[way] / each[first] for each in times]) for way in others]
+    return [f"{median(each[first] for each in times) * 1e3:,.0f}", *ratios]
+
+
 def carry_out(options: Any, rows: Iterable[dict[str, Any]], table: Callable[[list[dict[str, Any]]], str]) -> None:
     """Print the table of the rows in ``options.page``, or of ``rows``, measured on one thread and appended to
     ``options.rows`` one by one."""
@@ -259,12 +274,9 @@ def carry_out(options: Any, rows: Iterable[dict[str, Any]], table: Callable[[lis
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = arguments(__doc__, 24)
     parser.add_argument("--models", nargs="+", choices=list(SIZES), default=list(SIZES))
-    parser.add_argument("--rounds", type=int, default=24)
     parser.add_argument("--warm", type=int, default=2)
-    parser.add_argument("--rows", type=Path, help="append to this file")
-    parser.add_argument("--page", type=Path, help="only print the table of these rows")
     options = parser.parse_args()
     rows = (row for name in options.models for row in measured(name, options.rounds, options.warm))
     carry_out(options, rows, table)

@@ -17,6 +17,7 @@ from transformers import (
 )
 
 from taciturn.errors import UsageError
+from taciturn.models import precision
 from taciturn.models.loss import Batch, looks_back, record_losses
 from taciturn.persample.capture import captured, check_supported
 from taciturn.persample.clip import clipped_sum
@@ -218,13 +219,15 @@ def test_gradient_checkpointing(name: str) -> None:
         torch.testing.assert_close(again[key], sums[key])
 
 
+@pytest.mark.parametrize("short", [0, precision.SHORT], ids=["attention too", "but for short attention"])
 @pytest.mark.parametrize("name", ["gpt2", "llama-tied", "opt", "gpt_neox"])
-def test_bf16_autocast_keeps_the_bound_and_stays_close(name: str) -> None:
+def test_bf16_autocast_keeps_the_bound_and_stays_close(name: str, short: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(precision, "SHORT", short)
     model, data, C = causal(name), causal_batch(), 0.05
     exact = Sums()
     with captured(model, B) as tape:
         want = clipped_sum(model, tape, losses_of(model, data)(slice(0, B)), C, exact)
-    with torch.autocast("cpu", torch.bfloat16):
+    with precision.autocast("cpu", torch.bfloat16):
         for b in range(B):
             sums = Sums()
             with captured(model, 1) as tape:

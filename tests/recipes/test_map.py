@@ -138,6 +138,12 @@ def test_what_the_map_says_of_jfts_table_2_stands_on_its_page() -> None:
     (untold,) = [line for line in lines if line.startswith("- Not told apart here: sst2, jft is ahead of redaction")]
     assert all(f" {level} (" in untold for level in LEVELS)
     assert not any("ahead of redaction" in line for line in lines if line.startswith(("- As in", "- Not as in")))
+    scores = {cells[1].strip(): cells[2].split()[0] for line in lines if len(cells := line.split("|")) == 8}
+    jft = sorted(scores[f"jft, {level}"] for level in LEVELS)
+    redacted = sorted(scores[f"redacted, {level}"] for level in LEVELS)
+    said = f"DP-SGD has {scores['DP-SGD']} %, jft {jft[0]} to {jft[-1]}; what"
+    assert said in (text := MAP.read_text("utf-8"))
+    assert f"redaction alone has {redacted[0]} to {redacted[-1]} %, no-DP {scores['no-DP']}." in text
 
 
 def test_what_the_map_says_of_uedps_figure_3_stands_on_its_page() -> None:
@@ -147,6 +153,7 @@ def test_what_the_map_says_of_uedps_figure_3_stands_on_its_page() -> None:
     assert squared[2].split()[0] == "18.1"
     assert squared[4].strip() == "0.504"
     assert squared[5].strip() == "7.28 × 10⁸"
+    assert table["no-DP"][2].split()[0] == "17.5"
     assert "Algorithm 1 with its printed noise is ahead of its start: Org" in page
     (line,) = [
         line for line in page.splitlines() if line.startswith("- Not as in the paper: uedp is ahead of user-level")

@@ -23,14 +23,15 @@ def autocast_type(precision: Precision) -> torch.dtype | None:
 
 
 SHORT = 256
-"""Positions up to which a CPU computes attention faster in float32."""
+"""Positions up to which attention that is learned stays float32 on a CPU."""
 
 
 @contextmanager
 def autocast(device: str, kind: torch.dtype | None, *, recomputed: bool = False) -> Iterator[None]:
     """Matrix products in ``kind`` on a type of device. On a CPU attention over SHORT positions at most stays float32: what
-    torch has for it in bfloat16 takes several times as long backwards (docs/benchmarks.md). recomputed: whether activations
-    are computed again in the backward pass, where nothing would know of that; then attention is as torch has it.
+    torch has for it in bfloat16 takes longer backwards, the more so the shorter records are (docs/benchmarks.md).
+    recomputed: whether activations are computed again in the backward pass, where nothing would know of that; then
+    attention is as torch has it.
     """
     with ExitStack() as stack:
         stack.enter_context(torch.autocast(device, kind, enabled=kind is not None))
