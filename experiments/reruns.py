@@ -61,11 +61,15 @@ def said(name: str, inputs: Inputs, work: Work) -> dict[Key, Verdict]:
     return found
 
 
-def inputs(page: str, seed: int, data: Path, model: str = "model") -> Inputs:
-    """What a page was built with, or is built with again. data, model: of a medium page, where its command names them."""
+def inputs(page: str, seed: int, data: Path, model: str = "model", writer: str = "writer") -> Inputs:
+    """What a page was built with, or is built with again. data, model, writer: of a medium page, where its command names
+    them."""
     if page.endswith(MEDIUM):
-        named = "--model MODEL" in (PAPERS / f"{page}.md").read_text("utf-8").partition("; do not edit")[0]
-        return Inputs("medium", data, model if named else None, seed)
+        command = (PAPERS / f"{page}.md").read_text("utf-8").partition("; do not edit")[0]
+        named = [
+            name if flag in command else None for name, flag in ((model, "--model MODEL"), (writer, "--writer WRITER"))
+        ]
+        return Inputs("medium", data, named[0], seed, writer=named[1])
     return Inputs("quick", runs=runs(page), seed=seed)
 
 
@@ -164,6 +168,7 @@ def main() -> None:
     parser.add_argument("--work", type=Path)
     parser.add_argument("--data", type=Path, help="the data sets' folder, for pages on real data")
     parser.add_argument("--model", default="model", help="for those whose command has one")
+    parser.add_argument("--writer", default="writer", help="likewise")
     options = parser.parse_args()
     if options.what:
         if options.work is None:
@@ -176,7 +181,7 @@ def main() -> None:
             work = Work(options.work / registry.recipe(name).paper, print)  # figures of a paper share cells
             if twice(each):
                 work.restore((AGAIN / f"{each}.jsonl").read_text("utf-8"))
-            said(name, inputs(each, SEED, options.data, options.model), work)
+            said(name, inputs(each, SEED, options.data, options.model, options.writer), work)
             (AGAIN / f"{each}.jsonl").write_text(work.lines(), "utf-8")
     (PAPERS / "reruns.md").write_text(page(), "utf-8")
 

@@ -57,13 +57,12 @@ def test_it_runs_and_says_no_more_than_one_run_carries(name: str, out: Path, mon
 def test_a_page_says_what_its_rows_say(rows: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Numbers, verdicts, pictures: the page is written again from the rows. Its last line names the version and the CPU."""
     page, name = (PAGES / f"{rows.stem}.md").read_text(), rows.stem.removesuffix("-medium")
-    command = (
-        rf"`taciturn recipe run {name} --(quick|medium)(?: --runs (\d+))?(?: --data (DATA))?(?: --model (MODEL))?`"
-    )
+    given = r"(?: --data (DATA))?(?: --model (MODEL))?(?: --writer (WRITER))?"
+    command = rf"`taciturn recipe run {name} --(quick|medium)(?: --runs (\d+))?{given}`"
     ran = re.search(command, page)
     assert ran
-    data, model = ran[3] and Path(ran[3].lower()), ran[4] and ran[4].lower()
-    inputs = Inputs(ran[1], data, model, runs=int(ran[2] or 0))  # type: ignore[arg-type]
+    data, model, writer = (each and each.lower() for each in ran.groups()[2:])
+    inputs = Inputs(ran[1], data and Path(data), model, runs=int(ran[2] or 0), writer=writer)  # type: ignore[arg-type]
     assert stem(registry.recipe(name), inputs.size) == rows.stem
     assert page.count(RULE) <= 1, "orders of one page were corrected apart from each other"
     results = again(name, rows, tmp_path, inputs, monkeypatch)

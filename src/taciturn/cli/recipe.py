@@ -25,6 +25,7 @@ def recipe(
     ] = False,
     data: Annotated[Path | None, Parameter(help="folder with the papers' data sets, instead of simulated ones")] = None,
     model: Annotated[str | None, Parameter(help="model folder or name on the hub, instead of a tiny one")] = None,
+    writer: Annotated[str | None, Parameter(help="for tasks that generate, where --model is an encoder")] = None,
     seed: int = 0,
     runs: Annotated[int | None, Parameter(help="of each row, for verdicts three at least; else the size's own")] = None,
     output: Annotated[Path, Parameter(name=["--output", "-o"], help="folder for pages and plots")] = Path("papers"),
@@ -55,7 +56,7 @@ def recipe(
     recipes = [registry.recipe(name) for name in chosen]
     if what == "run":
         size: Size = "quick" if quick else "medium" if medium else "full"
-        _run(recipes, Inputs(size, data, model, seed, runs or 0), output, json)
+        _run(recipes, Inputs(size, data, model, seed, runs or 0, writer), output, json)
     elif json:
         as_json([_data(each) for each in recipes])
     elif what == "list":

@@ -44,6 +44,7 @@ def page(built: Built) -> str:
     recipe, results, size = built.recipe, built.results, built.inputs.size
     given = " --data DATA" if built.inputs.data else ""
     given += " --model MODEL" if built.inputs.model else ""
+    given += " --writer WRITER" if built.inputs.writer else ""
     parts = [
         *_head(recipe, built.inputs.flags + given, f"**This page** ({size}). {results.setting}"),
         "## What came out",

@@ -142,14 +142,16 @@ class Recipe:
 
 @dataclass(frozen=True, slots=True)
 class Inputs:
-    """What the user gives. data: a folder with the papers' data sets; model: a model folder or a name on the hub. runs: of
-    each row, with other first weights, order and noise; 0: as many as the size has."""
+    """What the user gives. data: a folder with the papers' data sets; model: a model folder or a name on the hub; writer:
+    another for tasks that generate, where ``model`` is an encoder. runs: of each row, with other first weights, order and
+    noise; 0: as many as the size has."""
 
     size: Size = "quick"
     data: Path | None = None
     model: str | None = None
     seed: int = 0
     runs: int = 0
+    writer: str | None = None
 
     @property
     def seeds(self) -> range:

@@ -139,6 +139,8 @@ def test_a_model_serves_the_tasks_of_its_kind(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="roberta-base"):
         jft_bench.chosen(("mnli", "sst2"), writes)
     assert jft_bench.chosen(("mnli", "abcd"), SMALL) == ("mnli", "abcd")
+    assert jft_bench.chosen(("mnli", "abcd"), Inputs("full", writer=str(tmp_path))) == ("abcd",)
+    assert jft_bench.chosen(("mnli", "abcd"), Inputs("full", model="any", writer=str(tmp_path))) == ("mnli", "abcd")
 
 
 def test_a_set_that_is_not_on_the_hub_needs_a_folder(tmp_path: Path) -> None:

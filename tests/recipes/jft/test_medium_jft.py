@@ -6,13 +6,16 @@ import gzip
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from fnmatch import fnmatch
 from pathlib import Path
 from random import Random
 from typing import Any
 
 import pytest
+from transformers import GPT2LMHeadModel
 
-from taciturn.recipes import registry
+from taciturn.errors import UsageError
+from taciturn.recipes import registry, writer
 from taciturn.recipes.build import HIDDEN, ROWS, build
 from taciturn.recipes.cells import Work
 from taciturn.recipes.jft import bench as jft_bench
@@ -64,10 +67,10 @@ def model(little_encoder: Callable[[list[str]], str]) -> str:
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Medium's rows with the sizes of a smoke test."""
-    monkeypatch.setattr(medium, "SIZES", replace(medium.SIZES, batch_size=16))
-    monkeypatch.setattr(medium, "STEPS", 2)
-    monkeypatch.setattr(medium, "RATES", (1e-3, 3e-3))
-    monkeypatch.setattr(medium, "BATCH", 16)
+    for name, batch_size in (("SENTENCES", 16), ("PAIRS", 64), ("TURNS", 16)):
+        kind = getattr(medium, name)
+        sizes = replace(kind.sizes, batch_size=batch_size)
+        monkeypatch.setattr(medium, name, replace(kind, sizes=sizes, steps=2, rates=(1e-3, 3e-3), batch=16))
 
 
 @pytest.fixture(scope="module")
@@ -163,6 +166,54 @@ def test_after_few_screened_records_the_second_phase_has_the_learning_rate_of_dp
     options = [key["options"].get("private", key["options"]) for key in rows]
     assert [each["optimiser"]["lr"] for each in options] == [1e-3] * 4 + [3e-3] * 2
     assert {(each["rate"], each["steps"]) for each in options} == {(16 / 60, 2)}
+
+
+def test_with_a_model_that_writes_the_page_has_dialogues_as_well(
+    data: Path, model: str, little_writer: Callable[[list[str]], str], out: Path
+) -> None:
+    """Rows of sentences come from the first test's cells; the language model is trained at its end alone."""
+    (data / "abcd").mkdir()
+    for name, count in (("valid", 12), ("test", 4)):
+        dialogues = [
+            {"dialogue_id": f"{name}-{at}", "turns": [
+                {"speaker": who, "text": each["sentence"], "spans": []}
+                for who, each in zip(("SYS", "USR") * 4, sentences(8, 100 * len(name) + at), strict=True)
+            ]}
+            for at in range(count)
+        ]  # fmt: skip
+        with gzip.open(data / "abcd" / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
+            file.write("".join(json.dumps(each) + "\n" for each in dialogues))
+    writes, told = little_writer([each["sentence"] for each in sentences(200, 3)]), list[str]()
+    built = build("jft-table2", Inputs("medium", data, model, runs=1, writer=writes), out, told.append)
+    assert told
+    assert all("abcd" in each for each in told)
+    text = (out / "jft-table2-medium.md").read_text()
+    assert "`taciturn recipe run jft-table2 --medium --runs 1 --data DATA --model MODEL --writer WRITER`" in text
+    (table,) = [each for each in built.results.tables if each.title == "abcd"]
+    assert [row[0] for row in table.rows if str(row[0]).startswith("jft")] == [
+        "jft, low-contextual", "jft, high-contextual", "jft with values (ours), low-contextual",
+    ]  # fmt: skip
+    assert table.columns[1] == "perplexity"
+    assert "abcd: 64 records to train on" in built.results.setting
+    assert "on 32 records held out" in built.results.setting
+    rows = [json.loads(line) for line in (out / ROWS / "jft-table2-medium.jsonl").read_text().splitlines()]
+    tried = {r["key"]["options"]["optimiser"]["lr"]: r["row"]["score"] for r in rows
+             if (r["key"].get("row"), r["key"].get("task")) == ("tried", "abcd")}  # fmt: skip
+    assert len(tried) == 2
+    assert (
+        f"learning rate of DP-SGD {min(tried, key=tried.__getitem__):g}" in built.results.setting.partition("abcd:")[2]
+    )
+    settings = writer.writer(Inputs("medium", data, model, writer=writes))
+    names = [name for name, _ in GPT2LMHeadModel.from_pretrained(writes).named_parameters()]
+    free = [each for each in names if not any(fnmatch(each, pattern) for pattern in settings["frozen"])]
+    assert {each.rsplit(".", 1)[0].removeprefix("transformer.").partition(".")[0] for each in free} == {"h", "ln_f"}
+    assert all(each.startswith(("transformer.h.2.", "transformer.ln_f")) for each in free)
+
+
+def test_another_type_of_writer_is_refused(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    with pytest.raises(UsageError, match="of type llama; the medium size takes a GPT-2 type model"):
+        writer.writer(Inputs("medium", data, writer=str(tmp_path)))
 
 
 def test_its_size_is_said_by_show() -> None:

@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from taciturn.recipes import encoder, texts, tiny_models
+from taciturn.recipes import texts, tiny_models
 from taciturn.recipes.at_hand import Texts, at_hand
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.jft import data, medium
@@ -50,12 +50,13 @@ class Bench:
         if self.inputs.size == "full":
             return {"rate": t.rate, "steps": t.steps}
         if self.inputs.size == "medium":
-            return {"rate": min(1.0, medium.BATCH / n), "steps": medium.STEPS}
+            m = medium.of(t)
+            return {"rate": min(1.0, m.batch / n), "steps": m.steps}
         return {"rate": min(1.0, self.inputs.pick(8, 32, 32) / n), "steps": self.inputs.pick(2, 16, 16)}
 
     def model(self) -> dict[str, Any]:
         made = (
-            encoder.encoder(self.inputs, medium.TRAINED)
+            medium.of(self.task).model(self.inputs)
             if self.inputs.size == "medium"
             else tiny_models.encoder(self.inputs, self.work)
             if self.task.classifies
@@ -82,16 +83,17 @@ class Bench:
 
     @property
     def private_lr(self) -> float:
-        """Of DP-SGD: the size's, or that of medium.RATES with which one run is best on the records held out."""
+        """Of DP-SGD: the size's, or in the medium size that with which one run is best on the records held out."""
         if not self.held:
             return self.sizes.private_lr
         trial = replace(self, test=self.held, held=(), seed=self.inputs.seed)
 
         def score(lr: float) -> float:
-            options = self.noised(lr, steps=max(1, medium.STEPS // 2))
+            options = self.noised(lr, steps=max(1, self.private["steps"] // 2))
             return float(trial.cell("tried", "dpsgd", LEVELS[1], options, EPSILON)["score"])
 
-        return max(medium.RATES, key=score)
+        best = max if self.task.classifies else min
+        return best(medium.of(self.task).rates, key=score)
 
     @property
     def second_lr(self) -> float:
@@ -173,7 +175,7 @@ class Bench:
 
     def _key(self) -> dict[str, Any]:
         given = self.inputs.data
-        start = {"start": medium.START} if self.inputs.size == "medium" else {}
+        start = {"start": medium.of(self.task).start} if self.inputs.size == "medium" else {}
         return {"size": self.inputs.size, "seed": self.seed, "text": self.inputs.seed,
                 "data": given.resolve().name if given else "", "model": named(self.inputs.model),
                 "documents": len(self.documents), "test": len(self.test), "sizes": repr(self.sizes),
@@ -205,7 +207,7 @@ class Bench:
         """What was run, in words; epochs: plain ones, if not those of the size."""
         p, s = self.private, self.sizes
         start = (
-            medium.said(self.private_lr, len(self.held))
+            medium.of(self.task).said(self.private_lr, len(self.held))
             if self.held
             else named(self.inputs.model) or _START[self.inputs.size]
         )
@@ -229,7 +231,9 @@ def bench(name: str, inputs: Inputs, work: Work) -> Bench:
     task, made_up = TASKS[name], inputs.quick and inputs.data is None
     if made_up:
         task = QUICK["press" if task.classifies else "customersim"]
-    sizes = medium.sizes(task) if inputs.size == "medium" else data.sizes(inputs, task)
+    if inputs.writer and not task.classifies:
+        inputs = replace(inputs, model=inputs.writer)
+    sizes = medium.of(task).sizes if inputs.size == "medium" else data.sizes(inputs, task)
 
     def load() -> Texts:
         train, test, note = (data.made_up if made_up else data.loaded)(task, inputs, sizes)
@@ -241,7 +245,9 @@ def bench(name: str, inputs: Inputs, work: Work) -> Bench:
 
 
 def chosen(names: Sequence[str], inputs: Inputs) -> tuple[str, ...]:
-    """The tasks that the user's model can serve: an encoder classifies, another writes. All, where none is given."""
+    """The tasks that the user's models can serve: an encoder classifies, another writes. All, where none is given."""
+    if inputs.writer is not None:
+        return tuple(name for name in names if inputs.model or not TASKS[name].classifies)
     if inputs.model is None:
         return tuple(names)
     from transformers import AutoConfig

@@ -1,47 +1,83 @@
-"""The medium size of Just Fine-tune Twice: sentences and pairs of GLUE, and an encoder of which the end is trained."""
+"""The medium size of Just Fine-tune Twice: of GLUE and ABCD, and a small model of which the end is trained."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from taciturn.recipes import encoder
+from taciturn.recipes import encoder, writer
 from taciturn.recipes.jft.data import Sizes
-from taciturn.recipes.jft.paper import Task
+from taciturn.recipes.jft.paper import LEVELS, Task
+from taciturn.recipes.recipe import Inputs
 
 if TYPE_CHECKING:
     from taciturn.screening.corpus.screened import ScreenedCorpus
     from taciturn.text.document import Document
 
 NEEDS = "glue (SST-2)"
+NEEDS_BOTH = f"{NEEDS}, and abcd with --writer"
 NEEDS_ALL = "glue (SST-2, QNLI, MNLI, QQP)"
 TASKS: tuple[str, ...] = ("sst2",)
+WRITTEN: tuple[str, ...] = ("abcd",)
 FEW: tuple[str, ...] = ("sst2", "qnli", "mnli", "qqp")
 """Tasks of which a thousandth of the records are enough for a table."""
 SHARES: tuple[float, ...] = (0.00155, 0.05)
 """Of the records, screened by hand: the first are 101, and the paper has 100 to 300."""
-SIZES = Sizes(10**9, 10**9, 1, 64, 5e-4, 0, 0, 48)
-"""Plain steps have the usual rate of a layer that is fine-tuned; those of noised steps are chosen (RATES)."""
-PAIRS = replace(SIZES, test=2000, max_length=96)
-"""Of tasks with two texts, whose test sets are larger."""
-STEPS, BATCH = 60, 1000
-"""Noised steps, and records expected in one: most of an epoch of SST-2. The paper has three epochs."""
 HELD = 2000
 """Records of the training text that are kept out of it, to choose a learning rate by."""
-RATES = (1e-3, 3e-3, 1e-2)
-"""Learning rates of DP-SGD that are tried, with half the steps; jft's second phase has a third of the best."""
 FILLED = ("low-contextual",)
 """Levels at which a row of ours stands beside jft: there much is masked."""
 TRAINED = 1
 """Layers of the encoder, beside pooler and head."""
-START = encoder.said(TRAINED)
 
 
-def sizes(task: Task) -> Sizes:
+@dataclass(frozen=True, slots=True)
+class Medium:
+    """One kind of task. steps, batch: noised steps, and records expected in one. rates: learning rates of DP-SGD that are
+    tried, with half the steps; jft's second phase has a third of the best. levels: of Table 2. start, model: the model in
+    words, and its table of settings."""
+
+    sizes: Sizes
+    steps: int
+    batch: int
+    rates: tuple[float, ...]
+    levels: tuple[str, ...]
+    start: str
+    model: Callable[[Inputs], dict[str, Any]]
+
+    def said(self, lr: float, held: int) -> str:
+        """The model and what was chosen, in words."""
+        rates = ", ".join(f"{each:g}" for each in self.rates)
+        chosen = f"learning rate of DP-SGD {lr:g}, the best of {rates} on {held:,} records held out"
+        return f"{self.start}; {chosen}, of jft's second phase a third of that, of plain steps {self.sizes.public_lr:g}"
+
+
+SENTENCES = Medium(
+    Sizes(10**9, 10**9, 1, 64, 5e-4, 0, 0, 48), steps=60, batch=1000, rates=(1e-3, 3e-3, 1e-2), levels=LEVELS,
+    start=encoder.said(TRAINED), model=partial(encoder.encoder, trained=TRAINED),
+)  # fmt: skip
+"""Plain steps have the usual rate of a layer that is fine-tuned; noised steps are most of an epoch of SST-2, where the paper
+has three."""
+PAIRS = replace(SENTENCES, sizes=replace(SENTENCES.sizes, test=2000, max_length=96))
+"""Of tasks with two texts, whose test sets are larger."""
+TURNS = Medium(
+    Sizes(10**9, 2000, 1, 64, 1e-3, 0, 0, 64), steps=300, batch=512, rates=(1e-3, 3e-3, 1e-2), levels=LEVELS[2:],
+    start=writer.SAID, model=writer.writer,
+)  # fmt: skip
+"""Of dialogues, a turn a record; the levels are those that the paper's text has numbers of for language models."""
+
+
+def of(task: Task) -> Medium:
     """Of a run of that task."""
-    return SIZES if task.name in TASKS else PAIRS
+    return SENTENCES if task.name in TASKS else PAIRS if task.classifies else TURNS
+
+
+def tasks(inputs: Inputs) -> tuple[str, ...]:
+    """Of Table 2: one that generates where there is a model for it."""
+    return (*TASKS, *WRITTEN) if inputs.writer else TASKS
 
 
 def thousandth(task: Task, documents: Sequence[Document]) -> Sequence[Document]:
@@ -56,13 +92,6 @@ def held_out(documents: tuple[Document, ...]) -> tuple[tuple[Document, ...], tup
     held = documents[::stride][:HELD]
     apart = {each.id for each in held}
     return tuple(each for each in documents if each.id not in apart), held
-
-
-def said(lr: float, held: int) -> str:
-    """The model and what was chosen, in words."""
-    rates = ", ".join(f"{each:g}" for each in RATES)
-    chosen = f"learning rate of DP-SGD {lr:g}, the best of {rates} on {held:,} records held out"
-    return f"{START}; {chosen}, of jft's second phase a third of that, of plain steps {SIZES.public_lr:g}"
 
 
 def kept(folder: Path | None, screen: Callable[[], ScreenedCorpus]) -> ScreenedCorpus:

@@ -27,16 +27,17 @@ RECIPE = Recipe(
     asks="How much utility does jft keep as more is redacted, beside DP-SGD and redaction alone?",
     paper_setting=f"MNLI, QQP, QNLI, SST-2 (accuracy, RoBERTa), WikiText-2, ABCD (perplexity, GPT-2). {PAPER}.",
     our_setting="The same rows on the same sets in full; a redacted row is the jft model where its first phase ends. "
-    f"Medium: SST-2, {medium.STEPS} noised steps of {medium.BATCH:,} of the end of a small encoder; and a row of ours, jft "
-    "with masks filled from a noised table of values.",
+    f"Medium: SST-2, {medium.SENTENCES.steps} noised steps of {medium.SENTENCES.batch:,} of the end of a small encoder; "
+    f"where --writer names a language model, the turns of ABCD, {medium.TURNS.steps} of {medium.TURNS.batch} of its last "
+    "layer; and a row of ours, jft with masks filled from a noised table of values.",
     differs=(
         READING + ".",
         "Records are trained on one by one, not packed into blocks; no special tokens but `<MASK>`, so there is one "
         "DP-SGD row.",
         "Learning rates are not tuned for each cell; the paper picks the best of its Table 5. In the medium size that of "
-        "DP-SGD is chosen on sentences held out of the training text, which costs privacy that nobody counts, as there.",
-        "The medium size trains the end of a small encoder, where the paper trains RoBERTa whole: there is less to learn, "
-        "and less that noise can undo (docs/papers.md, Sizes).",
+        "DP-SGD is chosen on records held out of the training text, which costs privacy that nobody counts, as there.",
+        "The medium size trains the end of a small model, where the paper trains RoBERTa or GPT-2 whole: there is "
+        "less to learn, and less that noise can undo (docs/papers.md, Sizes).",
         "The body of the table is lost in our copy of the paper; its numbers here are those that the text repeats.",
     ),
     published=(
@@ -73,27 +74,35 @@ RECIPE = Recipe(
         ),
     ),
     needs=NEEDS,
-    medium=medium.NEEDS,
+    medium=medium.NEEDS_BOTH,
 )
 
 
 def run(inputs: Inputs, work: Work) -> Results:
     """One classifying and one generating task; all six in full."""
-    names = medium.TASKS
+    names = medium.tasks(inputs)
     if inputs.size != "medium":
         names = chosen(inputs.pick(("wikitext2",), ("sst2", "wikitext2"), FULL), inputs)
-    levels = inputs.pick(LEVELS[:1], LEVELS, LEVELS)
-    benches = [jft_bench.bench(name, inputs, work) for name in names]
-    found = {bench.task.name: [rows(each, levels) for each in bench.each_run()] for bench in benches}
-    compared = {bench.task.name: bench.compared(found[bench.task.name]) for bench in benches}
-    claims = [each for b in benches for each in orders(b.task.name, levels, compared[b.task.name])]
+    benches = {b.task.name: b for b in (jft_bench.bench(name, inputs, work) for name in names)}
+    levels = {name: _levels(b) for name, b in benches.items()}
+    found = {name: [rows(each, levels[name]) for each in b.each_run()] for name, b in benches.items()}
+    compared = {name: b.compared(found[name]) for name, b in benches.items()}
+    claims = [each for name in benches for each in orders(name, levels[name], compared[name])]
     if inputs.size == "medium":
-        claims += [each for b in benches for each in near(b.task.name, levels, compared[b.task.name])]
+        classes = [name for name, b in benches.items() if b.task.classifies]
+        claims += [each for name in classes for each in near(name, levels[name], compared[name])]
     return Results(
-        setting=" ".join(bench.setting() for bench in benches),
-        plots=tuple(_plot(bench, levels, compared[bench.task.name]) for bench in benches),
-        tables=tuple(_table(bench, found[bench.task.name]) for bench in benches),
-        says=tuple(sentences(claims, [o for b in benches for o in ours(b.task.name, levels, compared[b.task.name])])),
+        setting=" ".join(b.setting() for b in benches.values()),
+        plots=tuple(_plot(b, levels[name], compared[name]) for name, b in benches.items()),
+        tables=tuple(_table(b, found[name]) for name, b in benches.items()),
+        says=tuple(sentences(claims, [o for name in benches for o in ours(name, levels[name], compared[name])])),
+    )
+
+
+def _levels(bench: Bench) -> tuple[str, ...]:
+    """Detectors that a task is redacted by."""
+    return (
+        medium.of(bench.task).levels if bench.inputs.size == "medium" else bench.inputs.pick(LEVELS[:1], LEVELS, LEVELS)
     )
 
 

@@ -27,8 +27,8 @@ RECIPE = Recipe(
     asks="With a thousandth of the records in both phases, do redaction and jft still beat DP-SGD?",
     paper_setting=f"0.1 % of the data for both phases (QNLI: 100 records). {PAPER}.",
     our_setting="A thousandth of the records in full; a tenth in quick runs, where a thousandth would be none. Medium: as "
-    f"many records as a thousandth of each of the paper's four classifying tasks, {medium.STEPS} noised steps over all of "
-    "them and about as many plain ones, of the end of a small encoder.",
+    f"many records as a thousandth of each of the paper's four classifying tasks, {medium.SENTENCES.steps} noised "
+    "steps over all of them and about as many plain ones, of the end of a small encoder.",
     differs=(
         READING + ".",
         "With so few records every private step reads all of them, so sampling hides nothing and the noise is that "
@@ -80,7 +80,7 @@ def _rows(bench: Bench) -> dict[str, tuple[Cell, ...]]:
 def _epochs(bench: Bench) -> int:
     """Plain ones; in the medium size with as many steps as the noised phase has."""
     if bench.inputs.size == "medium":
-        return max(1, round(medium.STEPS / ceil(len(bench.documents) / bench.sizes.batch_size)))
+        return max(1, round(medium.of(bench.task).steps / ceil(len(bench.documents) / bench.sizes.batch_size)))
     return 3 * bench.sizes.epochs
 
 
