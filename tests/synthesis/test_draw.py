@@ -57,7 +57,9 @@ def test_each_text_continues_its_own_opening(batch: int) -> None:
     parrot = Parrot()
     writer = Writer.of(parrot, TOKENIZER, Settings(prompts=openings, max_tokens=8, batch=batch))
     told: list[int] = []
-    found = [each.text for piece in range(3) for each in writer.draw(piece, 7, told.append)]
+    found = [
+        each.text for piece in range(3) for each in writer.draw(piece, range(7 * piece, 7 * piece + 7), told.append)
+    ]
     turns = [openings[i % 5].rstrip() for i in range(21)]
     assert found == [text + text[::-1] for text in turns]
     assert all(rows <= batch for rows, _ in parrot.asked)
@@ -66,18 +68,22 @@ def test_each_text_continues_its_own_opening(batch: int) -> None:
 
 def test_a_label_stands_beside_what_it_was_told_by() -> None:
     writer = Writer.of(Parrot(), TOKENIZER, Settings(labels=("x", "yy"), template="<{label}> ", max_tokens=8))
-    assert [(each.text, each.label) for each in writer.draw(0, 3)] == [(">x<", "x"), (">yy<", "yy"), (">x<", "x")]
+    assert [(each.text, each.label) for each in writer.draw(0, range(3))] == [
+        (">x<", "x"),
+        (">yy<", "yy"),
+        (">x<", "x"),
+    ]
 
 
 @pytest.mark.parametrize("kind", ["gpt2", "llama"])
 def test_a_piece_is_the_same_whatever_was_drawn_before(kind: str) -> None:
     writer = Writer.of(model(kind), TOKENIZER, Settings(max_tokens=10, batch=4))
-    first, second = (writer.draw(i, 6) for i in range(2))
+    first, second = (writer.draw(i, range(6 * i, 6 * i + 6)) for i in range(2))
     torch.manual_seed(7)
-    assert writer.draw(1, 6) == second
-    assert writer.draw(0, 6) == first != second
+    assert writer.draw(1, range(6, 12)) == second
+    assert writer.draw(0, range(6)) == first != second
     other = Writer.of(model(kind), TOKENIZER, Settings(max_tokens=10, batch=4, seed=1))
-    assert other.draw(0, 6) != first
+    assert other.draw(0, range(6)) != first
 
 
 def test_special_tokens_are_never_written() -> None:
@@ -85,7 +91,7 @@ def test_special_tokens_are_never_written() -> None:
     wanting = model()
     with torch.no_grad():
         wanting.lm_head.weight[TOKENIZER.convert_tokens_to_ids("<MASK>")] = 100.0 * wanting.transformer.ln_f.weight
-    drawn = Writer.of(wanting, TOKENIZER, Settings(max_tokens=20)).draw(0, 20)
+    drawn = Writer.of(wanting, TOKENIZER, Settings(max_tokens=20)).draw(0, range(20))
     assert not any("<MASK>" in each.text or "<|endoftext|>" in each.text for each in drawn)
     assert all(each.cut or len(each.text) < 20 for each in drawn)
 

@@ -48,6 +48,21 @@ def test_a_corpus_reads_screens_and_loads_as_any_other(run: TrainedRun, tmp_path
     assert len(datasets.load_dataset(str(made.folder), split="train", cache_dir=str(tmp_path / "cache"))) == 300
 
 
+def test_few_texts_take_few_draws_and_what_was_begun_for_few_is_finished_for_many(
+    run: TrainedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    few = run.synthesize(20, tmp_path / "few", keep_copies=True, **SHORT)
+    assert few.manifest.counts.drawn in (48, 112)  # 16 + 32, and 64 if many are empty
+    with monkeypatch.context() as stopped:
+        stopped.setattr(rooms, "_finish", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            run.synthesize(20, tmp_path / "begun", keep_copies=True, **SHORT)
+    many = run.synthesize(300, tmp_path / "begun", keep_copies=True, **SHORT)
+    assert files(many.folder) == files(run.synthesize(300, tmp_path / "many", keep_copies=True, **SHORT).folder)
+    assert texts(many.folder)[:20] == texts(few.folder)
+    assert many.manifest.counts.drawn in (496, 752)
+
+
 def test_the_certificate_travels_with_it(run: TrainedRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = str(tmp_path / "made")
     assert command(["synthesize", str(run.folder), "-n", "40", "-o", out, "--max-tokens", "8", "--json"]) == 0

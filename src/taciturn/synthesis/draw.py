@@ -54,9 +54,8 @@ class Writer:
         device = "cuda" if torch.cuda.is_available() else "cpu"
         return Writer(model.to(device).eval(), tokenizer, settings, ids)
 
-    def draw(self, number: int, size: int, notify: Notify = lambda _: None) -> list[Drawn]:
-        """``size`` texts, those numbered number·size and on; notify: told of how many there are, now and then."""
-        turns = range(number * size, (number + 1) * size)
+    def draw(self, number: int, turns: range, notify: Notify = lambda _: None) -> list[Drawn]:
+        """The texts of these numbers, which are piece ``number``; notify: told of how many there are, now and then."""
         if self.settings.skeletons:
             return self._filled(number, turns, notify)
         return self._continued(number, turns, notify)

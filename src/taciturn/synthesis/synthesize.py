@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
+from itertools import count
 from pathlib import Path
 
 from taciturn.errors import DataError, Interrupted, MismatchError, UsageError
@@ -26,8 +27,9 @@ from taciturn.synthesis.draw import Drawn, Writer
 from taciturn.synthesis.settings import Settings, digest, lines, refuse_own
 from taciturn.text.document import MASK
 
-PIECE = 256
-"""Texts drawn for one file; an interruption loses at most so many."""
+FEW, PIECE = 16, 256
+"""Texts drawn for the first file, and at most for one: each is twice the one before, so that few texts take few draws. An
+interruption loses one file's at most."""
 
 MOST = 20
 """Texts drawn for one that is kept, at most, over all: a model that repeats itself does not go on for ever."""
@@ -116,22 +118,24 @@ def _writer(where: Path, settings: Settings) -> Writer:
 def _pieces(folder: Making, writer: Writer, number: int, notify: Notify) -> Iterator[Piece]:
     """Pieces until ``number`` texts are kept: those that are there already, then new ones."""
     seen: set[bytes] = set()
-    chosen, counts, at = writer.settings.filter(), Counts(), 0
-    while counts.kept < number:
+    chosen, counts, first = writer.settings.filter(), Counts(), 0
+    for at in count():
+        if counts.kept >= number:
+            return
         if counts.drawn >= MOST * number and counts.drawn >= MOST * PIECE:
             raise DataError(
                 f"of {counts.drawn:,} texts drawn {counts.kept:,} could be kept ({counts.copies:,} are copies of earlier "
                 f"ones, {counts.marked:,} marked by the policy, {counts.empty:,} empty), expected {number:,}: ask for "
                 "fewer, raise temperature or top_p, or keep copies; what is kept so far stays"
             )
-        piece = folder.piece(at)
+        piece, size = folder.piece(at), min(PIECE, FEW << min(at, 16))
         if piece is None:
-            texts = writer.draw(at, PIECE, partial(_tell, notify, counts))
+            texts = writer.draw(at, range(first, first + size), partial(_tell, notify, counts))
             rows, found = _sift(texts, chosen, seen, writer.settings.keep_copies)
             piece = folder.write(at, rows, found)
         elif not writer.settings.keep_copies:
             seen.update(_mark(row["text"]) for row in folder.rows(piece.shard))
-        counts, at = counts + piece.counts, at + 1
+        counts, first = counts + piece.counts, first + size
         notify(counts.kept, counts.drawn)
         yield piece
 
