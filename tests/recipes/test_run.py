@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
@@ -194,6 +195,37 @@ def test_a_cell_is_measured_by_one_at_a_time(fails: bool, tmp_path: Path) -> Non
     else:
         assert first.result() == {"n": 1}
     assert [path.suffix for path in (tmp_path / "cells").iterdir()] == [".json"]
+
+
+def test_after_a_failure_one_that_waited_and_one_that_comes_are_kept_apart(tmp_path: Path) -> None:
+    """The one that failed removes its lock: who waited for that file must not think that it keeps others out."""
+    inside, most, begun, fail, go_on = [0], [0], [Event() for _ in range(3)], Event(), Event()
+
+    def measuring(number: int) -> Callable[[], dict[str, object]]:
+        def measure() -> dict[str, object]:
+            inside[0] += 1
+            most[0] = max(most[0], inside[0])
+            begun[number].set()
+            assert (go_on if number else fail).wait(60)
+            inside[0] -= 1
+            raise RuntimeError("stopped")
+
+        return measure
+
+    with ThreadPoolExecutor(3) as pool:
+        cells = [pool.submit(Work(tmp_path).cell, {"a": 1}, measuring(0))]
+        assert begun[0].wait(60)
+        cells.append(pool.submit(Work(tmp_path).cell, {"a": 1}, measuring(1)))
+        sleep(0.2)  # the second waits
+        fail.set()
+        assert begun[1].wait(60)
+        cells.append(pool.submit(Work(tmp_path).cell, {"a": 1}, measuring(2)))
+        assert not begun[2].wait(0.3)
+        go_on.set()
+    assert begun[2].is_set()
+    assert most == [1]
+    assert all(isinstance(each.exception(), RuntimeError) for each in cells)
+    assert list((tmp_path / "cells").iterdir()) == []
 
 
 def test_the_full_setting_says_what_it_takes_before_anything_is_done(tmp_path: Path) -> None:

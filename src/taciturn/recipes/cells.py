@@ -8,7 +8,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -112,12 +112,22 @@ def _alone(path: Path) -> Iterator[None]:
     """Nobody else is in such a block for the cell at ``path``."""
     path.parent.mkdir(parents=True, exist_ok=True)
     lock = path.with_suffix(".lock")
-    with lock.open("w") as file:
-        hold(file.fileno(), path.parent, lambda: TaciturnError(f"{path.parent} is busy"), wait=True)
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
+    with ExitStack() as stack:
+        while True:
+            file = stack.enter_context(lock.open("w"))
+            hold(file.fileno(), path.parent, lambda: TaciturnError(f"{path.parent} is busy"), wait=True)
+            if _same(file.fileno(), lock):
+                break  # else whoever held it has removed it, and others lock the next one
+        stack.callback(lock.unlink, missing_ok=True)
+        yield
+
+
+def _same(descriptor: int, path: Path) -> bool:
+    """Whether the open file is the one that is there now."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def _digest(key: Row) -> str:
