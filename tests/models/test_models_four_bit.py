@@ -18,11 +18,10 @@ from taciturn.errors import MissingExtra, UsageError
 from taciturn.mechanisms.run import train
 from taciturn.mechanisms.settings import RunConfig
 from taciturn.models import four_bit
-from taciturn.models.four_bit import BLOCK, FourBitLinear, quantize_frozen
+from taciturn.models.four_bit import BLOCK, FourBitLinear, quantize_frozen, widen_frozen
 from taciturn.models.hf import checkpoint_activations, export, load_adapted, load_exported, load_model
 from taciturn.models.lora import Lora, add, merge
 from taciturn.models.loss import collate, record_losses
-from taciturn.models.precision import widen_frozen
 from taciturn.models.sequences import mask_id
 from taciturn.models.tokenizers import byte_tokenizer
 from taciturn.models.tokens import encode_all

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -9,12 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from transformers import AutoConfig, AutoModelForCausalLM
 
+from taciturn.models.four_bit import widen_frozen
+from taciturn.models.half import HalfConv1D, HalfLinear, halve_frozen
 from taciturn.models.hf import export, load_exported, load_model
 from taciturn.models.lora import Lora, merge
 from taciturn.models.loss import collate, record_losses
-from taciturn.models.precision import HalfConv1D, HalfLinear, halve_frozen, widen_frozen
 from taciturn.models.sequences import mask_id
 from taciturn.models.tokenizers import byte_tokenizer
 from taciturn.models.tokens import encode_all
@@ -95,3 +99,95 @@ def test_an_adapter_is_added_to_whole_weights(name: str, tmp_path: Path) -> None
     widen_frozen(model)
     assert {p.dtype for p in model.parameters()} == {torch.float32}
     assert not any(isinstance(m, HalfLinear | HalfConv1D) for m in model.modules())
+
+
+def base(name: str, folder: Path, published: torch.dtype, **more: Any) -> str:
+    torch.manual_seed(2)
+    config = AutoConfig.for_model(name, vocab_size=len(TOKENIZER), **{**BASES[name], **more})
+    AutoModelForCausalLM.from_config(config).to(published).save_pretrained(str(folder))
+    return str(folder)
+
+
+def state(model: Any) -> dict[str, tuple[type, torch.Tensor]]:
+    """Parameters and buffers, those of no file too, with the kinds of their modules."""
+    modules = dict(model.named_modules())
+    named = [*model.named_parameters(remove_duplicate=False), *model.named_buffers()]
+    return {name: (type(modules[name.rpartition(".")[0]]), each.detach()) for name, each in named}
+
+
+HOW: dict[str, dict[str, Any]] = {
+    "adapter": {"adapter": Lora(r=2)},
+    "frozen": {"frozen": ["*.0.*"]},
+    "whole head": {"adapter": Lora(r=2, modules_to_save=("lm_head",))},
+    "nothing frozen": {},
+}
+
+
+@pytest.mark.parametrize("how", HOW)
+@pytest.mark.parametrize("name", BASES)
+def test_read_as_published_is_what_float32_halved_is(name: str, how: str, tmp_path: Path) -> None:
+    """Weights, adapters drawn from the seed, buffers: to the bit, in the same types, in the same kinds of layers."""
+    if how == "whole head" and BASES[name]["tie_word_embeddings"]:
+        pytest.skip("its head is its embedding")
+    folder = base(name, tmp_path / "base", torch.bfloat16)
+    read = state(load_model(folder, TOKENIZER, 3, **HOW[how], half=True))
+    whole = load_model(folder, TOKENIZER, 3, **HOW[how])
+    halve_frozen(whole)
+    want = state(whole)
+    assert read.keys() == want.keys()
+    for each, (kind, tensor) in want.items():
+        assert read[each][0] is kind, each
+        assert read[each][1].dtype == tensor.dtype, each
+        assert torch.equal(read[each][1], tensor), each
+    halves = [each for each, (kind, _) in read.items() if kind in (HalfLinear, HalfConv1D)]
+    assert bool(halves) == (how != "nothing frozen")
+
+
+@pytest.mark.parametrize("name", BASES)
+def test_a_vocabulary_that_grows_reads_alike(name: str, tmp_path: Path) -> None:
+    folder = base(name, tmp_path / "base", torch.bfloat16, pad_token_id=None)
+    larger = byte_tokenizer()
+    larger.add_tokens(["<one more>"])
+    read = state(load_model(folder, larger, 3, adapter=Lora(r=2), half=True))
+    whole = load_model(folder, larger, 3, adapter=Lora(r=2))
+    halve_frozen(whole)
+    assert all(torch.equal(read[each][1], tensor) for each, (_, tensor) in state(whole).items())
+
+
+def test_files_that_hold_one_finer_number_are_read_whole(tmp_path: Path) -> None:
+    folder = base("llama", tmp_path / "base", torch.bfloat16)
+    path = Path(folder) / "model.safetensors"
+    tensors = load_file(path)
+    fine = "model.layers.0.mlp.up_proj.weight"
+    tensors[fine] = tensors[fine].float() + 2**-20
+    save_file(tensors, path, {"format": "pt"})
+    read = load_model(folder, TOKENIZER, adapter=Lora(r=2), half=True)
+    assert torch.equal(state(read)["base_model.model.model.layers.0.mlp.up_proj.base_layer.weight"][1], tensors[fine])
+    kinds = {type(module) for name, module in read.named_modules() if name.endswith("q_proj.base_layer")}
+    assert kinds == {HalfLinear}  # what loses nothing is halved afterwards
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks the system how much memory it gave at most")
+def test_reading_takes_the_memory_of_the_files(tmp_path: Path) -> None:
+    """Of a base of 67 million numbers in linear layers; what is mapped from its file counts too."""
+    shape = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 8,
+             "num_key_value_heads": 8}  # fmt: skip
+    folder = base("llama", tmp_path / "base", torch.bfloat16, **shape)
+    most = {}
+    for half in (True, False):
+        code = (
+            "from pathlib import Path\n"
+            "from taciturn.models.hf import load_model\nfrom taciturn.models.half import halve_frozen\n"
+            "from taciturn.models.lora import Lora\nfrom taciturn.models.tokenizers import byte_tokenizer\nimport peft\n"
+            "most = lambda: int(Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0])\n"
+            "before = most()\n"
+            f"model = load_model({folder!r}, byte_tokenizer(), adapter=Lora(r=2), half={half})\n"
+            "halve_frozen(model)\n"
+            "print(most() - before)"
+        )
+        said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        most[half] = int(said.stdout) * 1024
+    size = (Path(folder) / "model.safetensors").stat().st_size
+    assert size > 120e6
+    assert most[False] > 2.2 * size
+    assert most[True] < 1.6 * size

@@ -28,9 +28,9 @@ from forks import Forked, fork
 from processes import ended
 from taciturn.errors import DataError, Elsewhere, MismatchError, TaciturnError, UsageError
 from taciturn.models import lora
+from taciturn.models.half import halve_frozen
 from taciturn.models.hf import checkpoint_activations, load_model
 from taciturn.models.lora import Lora
-from taciturn.models.precision import halve_frozen
 from taciturn.models.sequences import mask_id
 from taciturn.models.tokens import encode_all
 from taciturn.text.document import MASK

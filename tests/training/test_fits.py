@@ -12,8 +12,8 @@ from transformers import AutoConfig, AutoModelForCausalLM
 
 from taciturn.cli.main import run
 from taciturn.errors import UsageError
+from taciturn.models.half import halve_frozen
 from taciturn.models.hf import checkpoint_activations
-from taciturn.models.precision import halve_frozen
 from taciturn.training.check import pass_bytes
 from taciturn.training.fits import SPARE, fits
 

@@ -98,9 +98,9 @@ def fit(
 
     from taciturn.cli.show import as_json, out, table
     from taciturn.models.four_bit import quantize_frozen
+    from taciturn.models.half import halve_frozen
     from taciturn.models.hf import checkpoint_activations, context_length
     from taciturn.models.lora import Lora, add
-    from taciturn.models.precision import halve_frozen
     from taciturn.models.source import shapes
     from taciturn.training.check import LONGEST
     from taciturn.training.fits import SPARE, fits

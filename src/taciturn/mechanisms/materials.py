@@ -112,7 +112,6 @@ def initial_model(plan: Plan, tokenizer: Any) -> Any:
     """The model a plan begins with."""
     from taciturn.models.four_bit import quantize_frozen
     from taciturn.models.hf import load_model
-    from taciturn.models.precision import halve_frozen
 
     model = load_model(
         plan.model.name,
@@ -125,9 +124,8 @@ def initial_model(plan: Plan, tokenizer: Any) -> Any:
         adapter=plan.model.lora,
         frozen=plan.model.frozen,
         gradient_checkpointing=plan.model.gradient_checkpointing,
+        half=plan.model.dtype == "bf16",
     )
     if plan.model.base_bits == 4:
         quantize_frozen(model)
-    if plan.model.dtype == "bf16":
-        halve_frozen(model)
     return model

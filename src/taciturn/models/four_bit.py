@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from taciturn.errors import MissingExtra, UsageError
+from taciturn.models.half import HalfLinear, widen_half
 
 BLOCK = 64
 """Weights that share a scale."""
@@ -72,7 +73,7 @@ def quantize_frozen(model: Any) -> None:
     layers = [
         module
         for name, module in model.named_modules()
-        if type(module) is nn.Linear
+        if type(module) in (nn.Linear, HalfLinear)
         and module.in_features % BLOCK == 0
         and ".lora_" not in name  # of an adapter that is not the active one
         and module is not model.get_output_embeddings()
@@ -83,6 +84,14 @@ def quantize_frozen(model: Any) -> None:
     for layer in layers:
         _quantize(layer)
     model.config.taciturn_base_bits = 4  # so that an exported adapter finds the base it was trained on
+
+
+def widen_frozen(model: nn.Module) -> None:
+    """Undo :func:`quantize_frozen` and :func:`~taciturn.models.half.halve_frozen`, before weights are added to."""
+    for module in model.modules():
+        if isinstance(module, FourBitLinear):
+            widen(module)
+        widen_half(module)
 
 
 def widen(layer: FourBitLinear) -> None:
@@ -102,7 +111,7 @@ def _quantize(layer: Any) -> None:
     else:
         from bitsandbytes.functional import quantize_4bit
 
-        packed, state = quantize_4bit(weight.contiguous(), blocksize=BLOCK, quant_type="nf4")
+        packed, state = quantize_4bit(weight.float().contiguous(), blocksize=BLOCK, quant_type="nf4")
         scales = state.absmax
     layer.weight = nn.Parameter(packed, requires_grad=False)
     layer.scales = nn.Parameter(scales, requires_grad=False)

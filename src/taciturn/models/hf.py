@@ -16,6 +16,7 @@ from transformers.utils import logging
 from taciturn.errors import DataError, UsageError, nearest
 from taciturn.models import lora
 from taciturn.models.gguf import locate
+from taciturn.models.half import halve_frozen, widen_half
 from taciturn.models.prompt import Prompt
 from taciturn.models.saved_dtype import save
 from taciturn.models.sequences import mask_id
@@ -40,14 +41,16 @@ def load_model(
     adapter: lora.Lora | None = None,
     frozen: Sequence[str] = (),
     gradient_checkpointing: bool = False,
+    half: bool = False,
 ) -> Any:
     """A model ready to train, in float32.
 
     spec: ``lstm`` or ``awd-lstm``, ``*.json`` (a `transformers` config: random weights), a folder, a hub name, or a GGUF
     file. overrides: fields of its configuration. labels: the classes, for task ``classify``. Task ``prompt`` is a masked
     language model if the tokenizer has a mask token, else a causal one; prompt: what is kept in its configuration for
-    :func:`saved_task`. frozen: patterns of parameter names that are not trained. Raises UsageError for a model, option or
-    pattern that does not fit.
+    :func:`saved_task`. frozen: patterns of parameter names that are not trained. half: frozen linear layers of a base that
+    was published in bfloat16 are kept so (:mod:`taciturn.models.half`), and never held in float32. Raises UsageError for a
+    model, option or pattern that does not fit.
 
     The embedding grows when `<MASK>` is new to the tokenizer, and its row starts as the mean of the others, so an
     untrained mask does not look like a rare word. A masked model keeps its own mask token beside it: that one is what it
@@ -58,6 +61,7 @@ def load_model(
             "adapter": adapter,
             "frozen": frozen,
             "gradient_checkpointing": gradient_checkpointing,
+            "half": half,
         }
         return _answering(spec, tokenizer, seed, overrides, prompt, **more)
     torch.manual_seed(seed)
@@ -69,11 +73,14 @@ def load_model(
         new: list[str] = []
         model = random_model(spec, overrides, task, labels, tokenizer)
     else:
-        model, new = published_model(spec, overrides, task, labels)
+        frozen_layers = adapter is not None or bool(frozen)
+        model, new = published_model(spec, overrides, task, labels, half=half and frozen_layers)
         resize_embeddings(model, tokenizer)
     if adapter is not None:
         model = lora.add(model, adapter, task, new=new)
     freeze(model, frozen)
+    if half:
+        halve_frozen(model)
     if gradient_checkpointing:
         checkpoint_activations(model)
     return model
@@ -101,6 +108,8 @@ def resize_embeddings(model: Any, tokenizer: Any) -> None:
     rows = model.get_input_embeddings().weight.shape[0]
     if len(tokenizer) <= rows:
         return
+    for module in {model.get_output_embeddings()} - {None}:
+        widen_half(module)  # a mean has more digits
     model.resize_token_embeddings(len(tokenizer), mean_resizing=False)
     model.get_input_embeddings().padding_idx = None
     with torch.no_grad():

@@ -77,7 +77,7 @@ def add(model: Any, lora: Lora, task: str = "causal", *, name: str = "default", 
             lora_dropout=lora.dropout,
             target_modules="all-linear" if lora.targets == ALL else list(lora.targets),
             modules_to_save=sorted({*lora.modules_to_save, *_owners(new)}) or None,
-            fan_in_fan_out=any(type(m).__name__ == "Conv1D" for m in model.modules()),
+            fan_in_fan_out=any(_kind(m) == "Conv1D" for m in model.modules()),
         )
         try:
             with _renamed_names():
@@ -105,7 +105,7 @@ def is_adapted(model: Any) -> bool:
 def merge(model: Any) -> Any:
     """A plain model with the active adapter added into its weights, in main memory; ``model`` is moved there and else stays
     as it is."""
-    from taciturn.models.precision import widen_frozen
+    from taciturn.models.four_bit import widen_frozen
 
     copied = copy.deepcopy(model.to("cpu"))  # on its device there may be no room for two
     widen_frozen(copied)
@@ -193,7 +193,12 @@ def _owners(parameters: Sequence[str]) -> set[str]:
 
 
 def _takes_adapter(module: Any) -> bool:
-    return type(module).__name__ in ("Linear", "Conv1D")
+    return _kind(module) in ("Linear", "Conv1D")
+
+
+def _kind(module: Any) -> str:
+    """Of a layer, in whatever type its weight is kept (:mod:`taciturn.models.half`)."""
+    return type(module).__name__.removeprefix("Half")
 
 
 def _grew(model: Any, base: str | None) -> bool:

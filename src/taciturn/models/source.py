@@ -21,6 +21,7 @@ from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_N
 from taciturn.errors import UsageError, nearest
 from taciturn.models import awd_lstm, gguf, lstm
 from taciturn.models.families import WORKING
+from taciturn.models.half import mark, read_as_published
 
 Task = Literal["causal", "classify", "masked"]
 OURS: dict[str, Any] = {"lstm": lstm.LSTMConfig, "awd-lstm": awd_lstm.AWDLSTMConfig}
@@ -66,9 +67,15 @@ def random_model(
 
 
 def published_model(
-    spec: str, overrides: Mapping[str, Any] | None = None, task: Task = "causal", labels: Sequence[str] = ()
+    spec: str,
+    overrides: Mapping[str, Any] | None = None,
+    task: Task = "causal",
+    labels: Sequence[str] = (),
+    *,
+    half: bool = False,
 ) -> tuple[Any, list[str]]:
-    """(model, names of parameters its files do not hold): a new classifier's head; in a language model none may be."""
+    """(model, names of parameters its files do not hold): a new classifier's head; in a language model none may be. half: as
+    :func:`taciturn.models.hf.load_model`."""
     try:
         name, source = gguf.locate(spec)
         config, unused = AutoConfig.from_pretrained(name, **source, **(overrides or {}), return_unused_kwargs=True)
@@ -76,12 +83,13 @@ def published_model(
         vars(config).pop("taciturn_base_bits", None)  # of the run that left the model, not of the one that begins
         config.update(_labels(task, labels))
         _refuse_misfit(config, task)
-        with gguf.without_bar() if source else nullcontext():
+        with gguf.without_bar() if source else read_as_published(name) if half else nullcontext():
             model, info = AUTO[task].from_pretrained(
                 name, config=config, **source, dtype=torch.float32, output_loading_info=True
             )
     except UNREADABLE as error:
         raise cannot_load(spec, error) from error
+    mark(model)
     new = sorted(info["missing_keys"])
     if new and task != "classify":
         raise UsageError(
