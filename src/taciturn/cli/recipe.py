@@ -68,7 +68,7 @@ def recipe(
 
 def _run(recipes: list[Recipe], inputs: Inputs, output: Path, json: bool) -> None:
     """Each in turn. One that cannot run stops the command, unless others were asked for too: they run first."""
-    from taciturn.cli.show import as_json, number, out, talk
+    from taciturn.cli.show import as_json, out, talk
     from taciturn.errors import DataError, UsageError
     from taciturn.recipes.build import build
 
@@ -95,7 +95,7 @@ def _run(recipes: list[Recipe], inputs: Inputs, output: Path, json: bool) -> Non
             }
         )
         if not json:
-            out.print(f"{each.name}: {page} ({number(built.seconds)} CPU seconds)")
+            out.print(f"{each.name}: {page} ({built.seconds:,.0f} CPU seconds)")
             for line in built.results.says:
                 out.print(f"  {line}")
     if json:

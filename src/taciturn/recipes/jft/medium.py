@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +48,10 @@ class Medium:
     levels: tuple[str, ...]
     start: str
     model: Callable[[Inputs], dict[str, Any]]
+
+    def epochs(self, records: int) -> int:
+        """Plain ones over a few records: about as many steps as noised ones, one at least."""
+        return max(1, round(self.steps / ceil(records / self.sizes.batch_size)))
 
     def said(self, lr: float, held: int) -> str:
         """The model and what was chosen, in words."""

@@ -31,7 +31,7 @@ RECIPE = Recipe(
     our_setting="jft with `screened`: the first phase reads a random 0.1 % of the records in full, and 5 % as well "
         "in quick runs, "
     "where 0.1 % is one record. Medium: SST-2 and the end of a small encoder, .155 % (101 records, the paper has 100 to "
-    "300) and 5 %.",
+    f"300) and 5 %, each in about {medium.SENTENCES.steps} plain steps, as many as are noised.",
     differs=(
         READING + ".",
         "Nobody corrects the records here: what the detector left in them stays, as if a person had missed it, and "
@@ -77,7 +77,9 @@ def _rows(bench: Bench, shares: tuple[float, ...]) -> dict[str, tuple[Cell, ...]
         path = bench.work.path("ids", f"{bench.task.name}-{bench.inputs.size}-{share:g}.txt")
         if not isinstance(bench.documents, Absent):
             path.write_text("\n".join(_ids(bench, count)))
-        row = bench.fine_tuned_twice(LEVEL, f"jft {100 * share:g} % screened", screened={"ids": str(path.absolute())})
+        epochs = medium.of(bench.task).epochs(count) if bench.inputs.size == "medium" else 0
+        screened = {"ids": str(path.absolute())}
+        row = bench.fine_tuned_twice(LEVEL, f"jft {100 * share:g} % screened", epochs, screened=screened)
         first = bench.shown(row["scores"][0][-1])
         made[f"jft, {100 * share:g} % screened"] = (count, bench.shown(row["score"]), first, *epsilons(row))
     first = bench.shown(everything["scores"][0][-1])

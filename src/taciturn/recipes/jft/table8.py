@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from math import ceil
 
 from taciturn.recipes.cells import Work
 from taciturn.recipes.jft import bench as jft_bench
@@ -80,7 +79,7 @@ def _rows(bench: Bench) -> dict[str, tuple[Cell, ...]]:
 def _epochs(bench: Bench) -> int:
     """Plain ones; in the medium size with as many steps as the noised phase has."""
     if bench.inputs.size == "medium":
-        return max(1, round(medium.of(bench.task).steps / ceil(len(bench.documents) / bench.sizes.batch_size)))
+        return medium.of(bench.task).epochs(len(bench.documents))
     return 3 * bench.sizes.epochs
 
 
