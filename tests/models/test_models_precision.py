@@ -19,6 +19,7 @@ from taciturn.models.half import HalfConv1D, HalfLinear, halve_frozen
 from taciturn.models.hf import export, load_exported, load_model
 from taciturn.models.lora import Lora, merge
 from taciturn.models.loss import collate, record_losses
+from taciturn.models.saved_dtype import rounded
 from taciturn.models.sequences import mask_id
 from taciturn.models.tokenizers import byte_tokenizer
 from taciturn.models.tokens import encode_all
@@ -101,6 +102,25 @@ def test_an_adapter_is_added_to_whole_weights(name: str, tmp_path: Path) -> None
     assert not any(isinstance(m, HalfLinear | HalfConv1D) for m in model.modules())
 
 
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("name", BASES)
+def test_layers_rounded_one_by_one_are_the_whole_model_rounded(name: str, dtype: torch.dtype, tmp_path: Path) -> None:
+    model = adapted(name, tmp_path / "base", torch.bfloat16)
+    want = rounded(merge(model), dtype)
+    halve_frozen(model)
+    found = rounded(merge(model, dtype), dtype)
+    assert found.keys() == want.keys()
+    assert all(torch.equal(found[n], want[n]) and found[n].dtype == dtype for n in want)
+
+
+def test_what_a_family_keeps_whole_is_not_rounded(tmp_path: Path) -> None:
+    model = adapted("llama", tmp_path / "base", torch.bfloat16)
+    model.get_base_model()._keep_in_fp32_modules_strict = {"q_proj"}
+    want, found = (rounded(merged, torch.bfloat16) for merged in (merge(model), merge(model, torch.bfloat16)))
+    assert all(torch.equal(found[n], want[n]) for n in want)
+    assert {each.dtype for n, each in found.items() if "q_proj" in n} == {torch.float32}
+
+
 def base(name: str, folder: Path, published: torch.dtype, **more: Any) -> str:
     torch.manual_seed(2)
     config = AutoConfig.for_model(name, vocab_size=len(TOKENIZER), **{**BASES[name], **more})
@@ -167,27 +187,31 @@ def test_files_that_hold_one_finer_number_are_read_whole(tmp_path: Path) -> None
     assert kinds == {HalfLinear}  # what loses nothing is halved afterwards
 
 
+MOST = "most = lambda: int(Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0])\n"
+
+
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="asks the system how much memory it gave at most")
-def test_reading_takes_the_memory_of_the_files(tmp_path: Path) -> None:
-    """Of a base of 67 million numbers in linear layers; what is mapped from its file counts too."""
+def test_reading_and_merging_take_the_memory_of_the_files(tmp_path: Path) -> None:
+    """Of a base of 67 million numbers in linear layers, in a process each; what is mapped from its file counts too."""
     shape = {"hidden_size": 512, "intermediate_size": 2048, "num_hidden_layers": 16, "num_attention_heads": 8,
              "num_key_value_heads": 8}  # fmt: skip
     folder = base("llama", tmp_path / "base", torch.bfloat16, **shape)
-    most = {}
-    for half in (True, False):
+
+    def peak(half: bool, then: str) -> int:
         code = (
-            "from pathlib import Path\n"
-            "from taciturn.models.hf import load_model\nfrom taciturn.models.half import halve_frozen\n"
-            "from taciturn.models.lora import Lora\nfrom taciturn.models.tokenizers import byte_tokenizer\nimport peft\n"
-            "most = lambda: int(Path('/proc/self/status').read_text().partition('VmHWM:')[2].split()[0])\n"
+            f"from pathlib import Path\nimport torch, peft\nfrom taciturn.models.hf import load_model\n{MOST}"
+            "from taciturn.models.half import halve_frozen\nfrom taciturn.models.lora import Lora, merge\n"
+            "from taciturn.models.saved_dtype import rounded\nfrom taciturn.models.tokenizers import byte_tokenizer\n"
             "before = most()\n"
             f"model = load_model({folder!r}, byte_tokenizer(), adapter=Lora(r=2), half={half})\n"
-            "halve_frozen(model)\n"
-            "print(most() - before)"
+            f"halve_frozen(model)\n{then}\nprint(most() - before)"
         )
         said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-        most[half] = int(said.stdout) * 1024
+        return int(said.stdout) * 1024
+
     size = (Path(folder) / "model.safetensors").stat().st_size
     assert size > 120e6
-    assert most[False] > 2.2 * size
-    assert most[True] < 1.6 * size
+    assert peak(False, "") > 2.2 * size
+    assert peak(True, "") < 1.2 * size
+    assert peak(True, "merged = rounded(merge(model), torch.bfloat16)") > 3.5 * size
+    assert peak(True, "merged = rounded(merge(model, torch.bfloat16), torch.bfloat16)") < 2.8 * size

@@ -161,7 +161,7 @@ def export(model: Any, tokenizer: Any, folder: Path, dtype: torch.dtype = torch.
     shutil.rmtree(partial, ignore_errors=True)
     partial.mkdir(parents=True)
     adapted = lora.is_adapted(model)
-    save(lora.merge(model) if adapted else model, str(partial), dtype)
+    save(lora.merge(model, dtype) if adapted else model, str(partial), dtype)
     if adapted:
         lora.save(model, tokenizer, partial / "adapter")
     save_tokenizer(tokenizer, partial)

@@ -102,14 +102,29 @@ def is_adapted(model: Any) -> bool:
     return type(model).__module__.partition(".")[0] == "peft"
 
 
-def merge(model: Any) -> Any:
+def merge(model: Any, dtype: Any = None) -> Any:
     """A plain model with the active adapter added into its weights, in main memory; ``model`` is moved there and else stays
-    as it is."""
-    from taciturn.models.four_bit import widen_frozen
+    as it is. dtype: of the linear weights, each summed in float32 and rounded at once; None: all stay float32."""
+    from peft.tuners.tuners_utils import BaseTunerLayer
+
+    from taciturn.models.four_bit import FourBitLinear, widen_frozen
+    from taciturn.models.saved_dtype import stays_whole
 
     copied = copy.deepcopy(model.to("cpu"))  # on its device there may be no room for two
-    widen_frozen(copied)
-    return copied.merge_and_unload()
+    for name, module in copied.named_modules():
+        if isinstance(module, BaseTunerLayer):
+            widen_frozen(module)
+            module.merge()
+            weight = getattr(module.get_base_layer(), "weight", None)
+            if dtype is not None and weight is not None and not stays_whole(copied.get_base_model(), name):
+                weight.data = weight.data.to(dtype)
+        elif isinstance(module, FourBitLinear):  # one without an adapter
+            widen_frozen(module)
+    if dtype is None:
+        widen_frozen(copied)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "All adapters are already merged")
+        return copied.merge_and_unload()
 
 
 def save(model: Any, tokenizer: Any, folder: Path) -> Path:

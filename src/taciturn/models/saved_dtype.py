@@ -37,15 +37,19 @@ def saved_dtype(asked: SavedDtype, spec: str) -> torch.dtype:
     return torch.bfloat16 if published == torch.bfloat16 else torch.float32
 
 
+def stays_whole(model: Any, name: str) -> bool:
+    """Whether the family of ``model`` keeps this module or parameter in float32."""
+    return any(f".{part}." in f".{name}." for part in getattr(model, "_keep_in_fp32_modules_strict", None) or ())
+
+
 def rounded(model: Any, dtype: torch.dtype) -> dict[str, Tensor]:
     """The state of ``model`` with its floating-point tensors in ``dtype``, but for those that its family keeps in float32.
     Weights that are tied stay one tensor; a tensor that has the type already is not copied."""
-    whole = tuple(getattr(model, "_keep_in_fp32_modules_strict", None) or ())
     state: dict[str, Tensor] = model.state_dict()
     result: dict[str, Tensor] = {}
     made: dict[Any, Tensor] = {}  # by place in memory, which is taken as long as `state` holds the tensor
     for name, tensor in state.items():
-        kept = not tensor.is_floating_point() or any(f".{part}." in f".{name}." for part in whole)
+        kept = not tensor.is_floating_point() or stays_whole(model, name)
         place = (tensor.data_ptr(), tensor.shape, tensor.stride())
         result[name] = made.setdefault(place, tensor if kept else tensor.to(dtype))
     return result
