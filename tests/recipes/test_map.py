@@ -146,6 +146,16 @@ def test_what_the_map_says_of_jfts_table_2_stands_on_its_page() -> None:
     assert f"redaction alone has {redacted[0]} to {redacted[-1]} %, no-DP {scores['no-DP']}." in text
 
 
+def test_what_the_map_says_of_jfts_table_4_stands_on_its_page() -> None:
+    lines = (DOCS / "papers" / "jft-table4-medium.md").read_text("utf-8").splitlines()
+    score = {cells[1].strip(): cells[3].split()[0] for line in lines if len(cells := line.split("|")) == 8}
+    (untold,) = [line for line in lines if line.startswith("- Not told apart here: sst2, jft after a screened share")]
+    assert untold.count(" against ") == 2
+    few, some, every = (score[f"jft, {share}"] for share in ("0.155 % screened", "5 % screened", "all redacted"))
+    said = f"{few} % after a first phase on 101 records, {some} after one on 5 %, neither told apart from DP-SGD"
+    assert f"{said} ({score['DP-SGD']}); {every} after one on all" in MAP.read_text("utf-8")
+
+
 def test_what_the_map_says_of_uedps_figure_3_stands_on_its_page() -> None:
     page = (DOCS / "papers" / "uedp-figure3-medium.md").read_text("utf-8").replace("\xa0", " ")
     table = {cells[1].strip(): cells for line in page.splitlines() if len(cells := line.split("|")) == 8}
