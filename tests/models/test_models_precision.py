@@ -216,5 +216,4 @@ def test_reading_and_merging_take_the_memory_of_the_files(tmp_path: Path) -> Non
     one_by_one = "made = rounded(merge(model, torch.bfloat16), torch.bfloat16); del made"
     read, rounding, whole = peaks(True, one_by_one, "rounded(merge(model), torch.bfloat16)")
     assert read < 1.2 * size
-    assert rounding < 2.8 * size
-    assert whole > 3.5 * size
+    assert rounding < 3.3 * size < 3.7 * size < whole
