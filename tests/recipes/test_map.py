@@ -156,6 +156,22 @@ def test_what_the_map_says_of_jfts_table_4_stands_on_its_page() -> None:
     assert f"{said} ({score['DP-SGD']}); {every} after one on all" in MAP.read_text("utf-8")
 
 
+def test_what_the_map_says_of_the_medium_page_that_was_run_again_stands_there() -> None:
+    lines = (DOCS / "papers" / "reruns.md").read_text("utf-8").splitlines()
+    rows = [each.split(" | ") for each in lines if each.startswith("| [uedp-figure3-medium]")]
+    first, again = (
+        [[*map(float, re.findall(r": ([\d.]+) against ([\d.]+)", row[at])[0])] for row in rows] for at in (2, 3)
+    )
+    same = sum(row[2].partition(":")[0] == row[3].partition(":")[0] for row in rows)
+    untold = sum(row[3].startswith("Not told apart") for row in rows)
+    said = (
+        f"of its {len(rows)} verdicts {same} came out again, {untold} were not told apart, all with the same row ahead"
+    )
+    assert said in " ".join(MAP.read_text("utf-8").split())
+    assert all((a > b) == (c > d) for (a, b), (c, d) in zip(first, again, strict=True))
+    assert sum("user-level" in row[1] and row[3].startswith("Not as") for row in rows) == 1
+
+
 def test_what_the_map_says_of_uedps_figure_3_stands_on_its_page() -> None:
     page = (DOCS / "papers" / "uedp-figure3-medium.md").read_text("utf-8").replace("\xa0", " ")
     table = {cells[1].strip(): cells for line in page.splitlines() if len(cells := line.split("|")) == 8}
