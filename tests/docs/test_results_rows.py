@@ -119,6 +119,8 @@ def test_the_headline_is_its_rows(headline: Any) -> None:
     assert len(made) == 3
     for name, text in made.items():
         assert text == (ROOT / "docs" / name).read_text("utf-8"), name
+        if name.endswith(".svg"):
+            assert all(f">{epsilon:g}</text>" in text for epsilon in headline.EPSILONS), "each ε is on the axis"
 
 
 def test_the_headline_follows_a_row_and_names_what_was_not_run(headline: Any, tmp_path: Path) -> None:

@@ -24,6 +24,10 @@ _DARK = {
 """The report's colours (reporting/style.css), which a file that stands alone has to bring with it."""
 
 
+FEW = 6
+"""Places on a logarithmic axis that are each given their number."""
+
+
 def draw(plot: Plot, key: str) -> str:
     """The text of an SVG file. key: prefix of its ids. The same plot gives the same bytes.
 
@@ -85,6 +89,8 @@ def _axes(axes: Axes, plot: Plot) -> None:
         axes.xaxis.set_major_formatter(ticker.FuncFormatter(_plain))
         if plot.log_x:
             axes.xaxis.set_minor_locator(ticker.NullLocator())
+            if len(measured := sorted({x for each in plot.series for x in each.x})) <= FEW:
+                axes.set_xticks(measured)  # powers of ten alone would leave most without a number
     if plot.log_y:
         axes.yaxis.set_major_locator(ticker.LogLocator(subs=(1, 2, 5), numticks=9))
         axes.yaxis.set_minor_locator(ticker.NullLocator())
