@@ -21,7 +21,7 @@ from taciturn.recipes.crt.bench import Bench
 from taciturn.recipes.crt.measures import bayesian
 from taciturn.recipes.crt.sizes import SMOKE
 from taciturn.recipes.draw import draw
-from taciturn.recipes.recipe import Built, Inputs, Plot, Series, Table
+from taciturn.recipes.recipe import Built, Inputs, Plot, Results, Series, Table
 
 SMALL = Inputs("smoke")
 
@@ -232,6 +232,21 @@ def test_the_full_setting_says_what_it_takes_before_anything_is_done(tmp_path: P
     with pytest.raises(UsageError, match="--quick"):
         build("crt-figure3", Inputs("full"), tmp_path)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("given", [{"data": Path("sets")}, {"model": "gpt2"}, {"writer": "gpt2"}])
+def test_the_full_setting_begins_with_whatever_was_given(
+    given: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun: list[Inputs] = []
+
+    def run(_: str, inputs: Inputs, __: Work) -> Results:
+        begun.append(inputs)
+        return Results("")
+
+    monkeypatch.setattr(registry, "run", run)
+    build("jft-table2", Inputs("full", **given), tmp_path)
+    assert begun == [Inputs("full", **given)]
 
 
 def test_published_marks_are_open_and_share_the_colour_of_ours() -> None:

@@ -24,7 +24,8 @@ def build(name: str, inputs: Inputs, out: Path, notify: Callable[[str], None] = 
     Raises UsageError for an unknown name, for the full setting without what it needs, and for a medium one without data.
     """
     recipe = registry.recipe(name)
-    if inputs.size == "full" and recipe.needs and inputs.data is None and inputs.model is None:
+    given = inputs.data, inputs.model, inputs.writer
+    if inputs.size == "full" and recipe.needs and not any(given):
         raise UsageError(
             f"{name}: the full setting takes {recipe.needs}; give --data DIR and --model DIR (or a name on the hub), or "
             "--quick for simulated data and a tiny model"
