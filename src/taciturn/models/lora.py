@@ -112,14 +112,14 @@ def merge(model: Any, dtype: Any = None) -> Any:
 
     copied = copy.deepcopy(model.to("cpu"))  # on its device there may be no room for two
     for name, module in copied.named_modules():
-        if isinstance(module, BaseTunerLayer):
+        adapted = isinstance(module, BaseTunerLayer)
+        if adapted or isinstance(module, FourBitLinear):
             widen_frozen(module)
+        if adapted:
             module.merge()
             weight = getattr(module.get_base_layer(), "weight", None)
             if dtype is not None and weight is not None and not stays_whole(copied.get_base_model(), name):
                 weight.data = weight.data.to(dtype)
-        elif isinstance(module, FourBitLinear):  # one without an adapter
-            widen_frozen(module)
     if dtype is None:
         widen_frozen(copied)
     with warnings.catch_warnings():
