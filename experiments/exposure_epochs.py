@@ -67,7 +67,8 @@ def kept(rows: Sequence[dict[str, Any]], epochs: int) -> Cells:
 
 def show(page: str, lines: str) -> str:
     """The table of both numbers of epochs, and what the runs tell apart at EPOCHS. page: cells of the recipe's page."""
-    rows = [json.loads(line) for line in (page + lines).splitlines()]
+    every = (json.loads(line) for line in (page + lines).splitlines())
+    rows = [each for each in every if each["key"]["bench"] == "customersim"]
     bars = {"LSTM": next(each["row"] for each in rows if each["key"]["row"] == "bar")}
     table = [
         "| plain epochs | model | γ | " + " | ".join(SHOWN.values()) + " | perplexity |",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,12 +14,13 @@ import pytest
 
 from taciturn.cli.main import run
 from taciturn.data.customersim import simulate
+from taciturn.errors import DataError
 from taciturn.recipes import page, registry
 from taciturn.recipes.build import HIDDEN, ROWS, build
 from taciturn.recipes.cells import Work
 from taciturn.recipes.crt import sizes
-from taciturn.recipes.crt.bench import Bench
-from taciturn.recipes.crt.data import where_from
+from taciturn.recipes.crt.bench import Bench, benches
+from taciturn.recipes.crt.data import SECRETS
 from taciturn.recipes.crt.measures import secret_losses, secret_turns
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.uedp import bench as uedp_bench
@@ -29,8 +31,8 @@ from taciturn.recipes.verdicts import AS, NOT_AS
 from taciturn.text.document import Document
 
 SMALL = replace(
-    sizes.MEDIUM, dialogues=8, test=8, digits=2, gammas=(0.0, 0.5), group=2, epochs=(2, 1), batch_size=16, steps=2, batch=16,
-    lstm=16, points=2,
+    sizes.MEDIUM, dialogues=16, test=8, digits=2, gammas=(0.0, 0.5), group=2, epochs=(2, 1), batch_size=16, steps=2,
+    batch=16, lstm=16, points=2,
 )  # fmt: skip
 
 
@@ -79,7 +81,8 @@ def test_a_folder_becomes_a_page_beside_the_quick_one(data: Path, out: Path) -> 
     (out / "crt-figure4.md").write_text("the quick page")
     text = (out / "crt-figure4-medium.md").read_text()
     assert "`taciturn recipe run crt-figure4 --medium --runs 1 --data DATA`" in text
-    assert "from the folder given: 8 dialogues" in text
+    assert "from the folder given, by turn" in text
+    assert "CustomerSim: 8 dialogues; 2 epochs without noise, 2 noised steps" in text
     assert not any(each.startswith((AS, NOT_AS)) for each in built.results.says)  # one run a row
     rows = {row[0] for table in built.results.tables for row in table.rows}
     assert {"S-DP-LSTM as accounted", "CRT-LSTM with values", "DPSGD-LSTM"} <= rows
@@ -134,11 +137,12 @@ def test_a_secrets_own_loss_is_that_of_its_tokens_alone(data: Path, tmp_path: Pa
     settings = bench.model("LSTM")
     tokenizer = load_tokenizer(settings["tokenizer"], "lstm")
     model = load_model("lstm", tokenizer, 0, settings["options"])
-    records = secret_turns(bench.documents("train"))
+    kinds = SECRETS["customersim"]
+    records = secret_turns(bench.documents("train"), kinds)
     assert len(records) > 3
     assert all(any(s.label in ("address", "phone_number", "order_number") for s in r.gold) for r in records)
     model.eval()
-    for record, found in zip(records, secret_losses(model, tokenizer, records), strict=True):
+    for record, found in zip(records, secret_losses(model, tokenizer, records, kinds), strict=True):
         ids = torch.from_numpy(encode_all(tokenizer, [record.body], 256)[0].astype("int64"))
         with torch.no_grad():
             logs = model(input_ids=ids[None]).logits[0].log_softmax(-1)
@@ -153,8 +157,67 @@ def test_a_secrets_own_loss_is_that_of_its_tokens_alone(data: Path, tmp_path: Pa
         assert found == pytest.approx(sum(losses) / len(losses), rel=1e-4)
 
 
-def test_the_size_has_one_set_and_does_not_look_for_others() -> None:
-    assert where_from(Inputs("medium", data=Path("nowhere"))) == ["customersim"]
+@pytest.fixture(scope="module")
+def both(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same folder with MultiWOZ as far as it is often at hand: a part of 2.2's train, its valid, and 2.1's test."""
+    folder = tmp_path_factory.mktemp("sets") / "both"
+    shutil.copytree(data, folder)
+    (folder / "multiwoz").mkdir()
+    for name, split, first in (
+        ("mwz22_train_part001", "train", 5),
+        ("mwz22_dev", "valid", 6),
+        ("mwz21_test", "test", 7),
+    ):
+        dialogues = [line(each) for each in simulate(8, first, split)]  # type: ignore[arg-type]
+        for dialogue in dialogues:
+            dialogue["dialogue_id"] = f"{name}-{dialogue['dialogue_id']}"
+            for span in (span for turn in dialogue["turns"] for span in turn["spans"]):
+                span["slot"] = {"order_number": "Ref", "phone_number": "Phone"}.get(span["slot"], "Addr")
+        with gzip.open(folder / "multiwoz" / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
+            file.write("\n".join(map(json.dumps, dialogues)) + "\n")
+    return folder
+
+
+def test_the_sets_of_a_page_are_those_measured_or_at_hand(data: Path, both: Path, tmp_path: Path) -> None:
+    work = Work(tmp_path)
+    assert list(benches(Inputs("medium", data=data), work)) == ["customersim"]
+    assert list(benches(Inputs("medium", data=both), work)) == ["multiwoz", "customersim"]
+    with pytest.raises(DataError, match="nowhere: expected MultiWOZ"):
+        benches(Inputs("medium", data=tmp_path / "nowhere"), work)
+    Bench(Inputs("medium", data=both), work, "multiwoz").bar("LSTM")
+    assert list(benches(Inputs("medium", data=tmp_path / "both"), work)) == ["multiwoz"]
+
+
+def test_multiwoz_is_trained_on_what_is_not_tested_on(both: Path, tmp_path: Path) -> None:
+    bench = Bench(Inputs("medium", data=both), Work(tmp_path), "multiwoz")
+    parts = {
+        part: {each.id.partition("-")[0] for each in bench.documents(part)} for part in ("train", "others", "test")
+    }
+    assert parts == {
+        "train": {"mwz22_train_part001", "mwz21_test"}, "others": {"mwz22_dev"}, "test": {"mwz22_dev"},
+    }  # fmt: skip
+    whole = tmp_path / "whole"
+    shutil.copytree(both, whole)
+    shutil.copy(whole / "multiwoz" / "mwz22_dev.jsonl.gz", whole / "multiwoz" / "mwz22_test.jsonl.gz")
+    found = replace(bench, inputs=replace(bench.inputs, data=whole)).documents("train")
+    assert {each.id.partition("-")[0] for each in found} == {"mwz22_train_part001"}
+    secrets = [each for record in secret_turns(bench.documents("train"), SECRETS["multiwoz"]) for each in record.gold]
+    assert {each.label for each in secrets} >= {"Ref"}
+
+
+def test_a_page_of_two_sets_says_what_differs_between_them(
+    both: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apart = {("medium", "multiwoz"): {"epochs": (3, 1), "steps": 3, "rows": ("redacted", "DPSGD", "CRT")}}
+    monkeypatch.setattr(sizes, "APART", apart)
+    built = build("crt-figure3", Inputs("medium", data=both, runs=1), out)
+    assert "MultiWOZ: 16 dialogues; 3 epochs without noise, 3 noised steps" in built.results.setting
+    assert "CustomerSim: 8 dialogues; 2 epochs without noise, 2 noised steps" in built.results.setting
+    one, other = ([row[0] for row in table.rows] for table in built.results.tables)
+    assert one == ["Non-private-LSTM", "DPSGD-LSTM", "CRT-LSTM"]
+    assert len(other) == len(SMALL.rows)
+    keys = [json.loads(row)["key"] for row in (out / ROWS / "crt-figure3-medium.jsonl").read_text().splitlines()]
+    assert {(key["bench"], key["steps"]) for key in keys} == {("multiwoz", 3), ("customersim", 2)}
 
 
 @pytest.fixture(scope="module")

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.recipes import texts
 from taciturn.recipes.cells import Row, Work
-from taciturn.recipes.crt.data import load_split
+from taciturn.recipes.crt.data import SECRETS, SPLITS, holds, load_split
 from taciturn.recipes.crt.measures import attacks, bayesian, noise
-from taciturn.recipes.crt.sizes import CANARIES, COPIES, DELTA, EPSILON, SIZES, Setting
+from taciturn.recipes.crt.sizes import CANARIES, COPIES, DELTA, EPSILON, SIZES, Setting, of
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.trained import constant, token_budget, untrained
 
@@ -38,7 +38,7 @@ class Bench:
 
     @property
     def setting(self) -> Setting:
-        chosen = SIZES[self.inputs.size]
+        chosen = of(self.inputs.size, self.data)
         return replace(chosen, seeds=self.inputs.runs or chosen.seeds)
 
     def cells(self) -> dict[tuple[str, str, float, int], Row]:
@@ -67,13 +67,9 @@ class Bench:
         """Perplexity of each run's model before training (start), and of the tokens' frequencies (constant)."""
         from taciturn.text.segment import split
 
-        key = {
-            "bench": self.data, "kind": kind, "row": "bar", **self._given,
-            "simulated": self.inputs.seed, "seeds": self.setting.seeds, **self._sizes,
-        }  # fmt: skip
-
         def measure() -> Row:
-            train = [record for document in self.documents("train") for record in split(document, "turn")]
+            documents = self.documents("train")
+            train = [record for document in documents for record in split(document, "turn")]
             test, note = self.test()
             seeds = range(self.inputs.seed, self.inputs.seed + self.setting.seeds)
             start = [untrained(self.model(kind), test, seed) for seed in seeds]
@@ -82,9 +78,20 @@ class Bench:
                 "constant": constant(self.model(kind), train, test),
                 "test": note,
                 "turns": len(test),
+                "dialogues": len(documents),
             }
 
-        return self.work.cell(key, measure)
+        return self.work.cell(self._bar(kind), measure)
+
+    def kept(self) -> bool:
+        """Whether it was measured, so that a page needs no data."""
+        return self.work.kept(self._bar(self.setting.kinds[0])) is not None
+
+    def _bar(self, kind: str) -> Row:
+        return {
+            "bench": self.data, "kind": kind, "row": "bar", **self._given,
+            "simulated": self.inputs.seed, "seeds": self.setting.seeds, **self._sizes,
+        }  # fmt: skip
 
     @property
     def _sizes(self) -> Row:
@@ -249,7 +256,26 @@ class Bench:
             return {
                 "points": points, "perplexity": points[-1]["perplexity"], "outside": points[-1]["outside"],
                 **noise(plan), **bayesian(plan, points, gamma if row.startswith("CRT") else None),
-                **attacks(run, self.canaries, self.documents("train"), self.documents("others"), self.setting.group),
+                **attacks(run, self.canaries, self.documents("train"), self.documents("others"),
+                          SECRETS[self.data], self.setting.group),
             }  # fmt: skip
         finally:
             shutil.rmtree(out, ignore_errors=True)
+
+
+def benches(inputs: Inputs, work: Work) -> dict[str, Bench]:
+    """A bench for each data set: those of the size that were measured or that the folder holds; without one the simulated
+    set. Raises DataError where there is none."""
+    from taciturn.errors import DataError
+
+    every = {data: Bench(inputs, work, data) for data in SIZES[inputs.size].sets}
+    if inputs.data is None:
+        return {data: every[data] for data in list(every)[-1:]}
+    found = {
+        data: bench
+        for data, bench in every.items()
+        if bench.kept() or any(holds(inputs.data, *place) for place in SPLITS[data, "train"])
+    }
+    if not found:
+        raise DataError(f"{inputs.data.name}: expected MultiWOZ 2.2 or CustomerSim in it, found neither")
+    return found

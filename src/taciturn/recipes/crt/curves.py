@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from statistics import mean
 
 from taciturn.recipes.cells import Row, Work
-from taciturn.recipes.crt.bench import Bench
-from taciturn.recipes.crt.data import where_from
+from taciturn.recipes.crt.bench import Bench, benches
 from taciturn.recipes.crt.sizes import KINDS, SELECTIVE, SIZES, name_of
 from taciturn.recipes.recipe import Inputs, Plot, Results, Series, Table
 from taciturn.recipes.verdicts import Floor, Order, Runs
@@ -16,7 +15,7 @@ Cells = Mapping[tuple[str, str, float, int], Row]
 Found = tuple[list[Plot], list[Table], dict[str, Cells]]
 Bars = Mapping[str, Row]
 """By kind of model: what :meth:`Bench.bar` has."""
-TITLES = {"customersim": "CustomerSim", "multiwoz": "MultiWOZ 2.2"}
+TITLES = {"customersim": "CustomerSim", "multiwoz": "MultiWOZ"}
 
 PAPER_SETTING = (
     "MultiWOZ 2.2 and CustomerSim (10 thousand dialogues). One-layer LSTM, embedding and hidden size 200 (lr 20, "
@@ -29,11 +28,12 @@ OUR_SETTING = (
     "Full: the same data, canaries and number of runs; LSTM 200/200 and distilgpt2; DP-SGD of the substitution relation at "
     "ε = 3, δ = 8e-5. Quick: 120 simulated dialogues, an LSTM of 64 units from scratch and a two-layer GPT-2 shape of 64 "
     "units trained on made-up public text, canaries of four digits, one run of each row, or as many as are asked for. "
-    "Medium: CustomerSim whole, an LSTM of 100 units from scratch that reads 1,024 tokens learned from made-up public text, "
-    "S-DP with the σ of the paper's accounting, three runs, no GPT; rates of the noised steps chosen on 500 "
-    "validation turns with another seed, γ = .1."
+    "Medium: CustomerSim whole, and MultiWOZ (where 2.2's test dialogues are not in the folder, 2.1's are trained on and "
+    "2.2's valid ones tested on); an LSTM of 100 units from scratch that reads 1,024 tokens learned from made-up public "
+    "text, S-DP with the σ of the paper's accounting, three runs, no GPT; rates of the noised steps chosen on 500 "
+    "validation turns of CustomerSim with another seed, γ = .1."
 )
-MEDIUM = "customersim"
+MEDIUM = "customersim, multiwoz"
 DIFFERS = (
     "Models and text of the quick size are a thousandth of the paper's: what can be compared is the order of the "
     "rows and the "
@@ -49,8 +49,8 @@ DIFFERS = (
     "noised table of values, or with common values left in place (docs/guarantees.md, section 3).",
 )
 LONGER = (
-    "With six plain epochs instead of medium's two, exposure and membership of single texts rise with γ in the model "
-    "without noise and stay below in CRT's, both told apart as in the paper (docs/results.md, section 4)."
+    "On CustomerSim, with six plain epochs instead of medium's two, exposure and membership of single texts rise with γ in "
+    "the model without noise and stay below in CRT's, both told apart as in the paper (docs/results.md, section 4)."
 )
 NEEDS = (
     "a GPU, distilgpt2 (or --model), and for MultiWOZ a folder that holds it (--data); hours for five runs of every row"
@@ -63,8 +63,7 @@ def attack(inputs: Inputs, work: Work, metric: str, y: str, level: tuple[str, fl
     plots: list[Plot] = []
     tables: list[Table] = []
     found: dict[str, Cells] = {}
-    for name in where_from(inputs):
-        bench = Bench(inputs, work, name)
+    for name, bench in benches(inputs, work).items():
         cells = found[name] = bench.cells()
         gammas, every = bench.setting.gammas, bench.setting.lines
         for kind in bench.setting.kinds:
@@ -158,21 +157,25 @@ def bars(inputs: Inputs, work: Work, name: str) -> Bars:
 def setting(inputs: Inputs, work: Work, found: Mapping[str, Cells]) -> str:
     """What was run, with its numbers."""
     s = SIZES[inputs.size]
-    data = " and ".join(TITLES[name] for name in found)
     where = "simulated" if inputs.data is None else "from the folder given"
-    cell = next(iter(next(iter(found.values())).values()))
     runs = inputs.runs or s.seeds
-    gpt = f" (GPT {s.epochs[1]})" if "GPT" in s.kinds else ""
-    tested = "; ".join(
-        f"{TITLES[name]}: {bar['turns']:,} test turns ({bar['test']}), {_bar_words(bars(inputs, work, name))}"
-        for name in found
-        for bar in [Bench(inputs, work, name).bar(s.kinds[0])]
-    )
     return (
-        f"{data}, {where}: {s.dialogues:,} dialogues by turn, ten canaries of {s.digits} digits × 20 copies; {s.epochs[0]} "
-        f"epochs without noise{gpt}, {s.steps:,} noised steps of {s.batch} expected records; ε = 3 by "
-        f"substitution at δ = 8e-5; {cell['members']:,} texts a side of the membership attack, groups of {s.group}; "
-        f"{runs} run{'s' if runs > 1 else ''} of each cell. {tested}."
+        f"{' and '.join(TITLES[name] for name in found)}, {where}, by turn; ten canaries of {s.digits} digits × 20 copies; "
+        f"{s.batch} expected records a noised step; ε = 3 by substitution at δ = 8e-5; groups of {s.group} in the "
+        f"membership attack; {runs} run{'s' if runs > 1 else ''} of each cell. "
+        + " ".join(_set_words(Bench(inputs, work, name), cells) for name, cells in found.items())
+    )
+
+
+def _set_words(bench: Bench, cells: Cells) -> str:
+    """The same of one data set."""
+    s, bar = bench.setting, bench.bar(bench.setting.kinds[0])
+    gpt = f" (GPT {s.epochs[1]})" if "GPT" in s.kinds else ""
+    members = next(iter(cells.values()))["members"]
+    return (
+        f"{TITLES[bench.data]}: {bar.get('dialogues', s.dialogues):,} dialogues; {s.epochs[0]} epochs without noise{gpt}, "
+        f"{s.steps:,} noised steps; {members:,} texts a side of the membership attack; {bar['turns']:,} test turns "
+        f"({bar['test']}), {_bar_words(bars(bench.inputs, bench.work, bench.data))}."
     )
 
 

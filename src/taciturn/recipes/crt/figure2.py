@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from taciturn.recipes.cells import Row, Work
-from taciturn.recipes.crt.bench import Bench
+from taciturn.recipes.crt.bench import benches
 from taciturn.recipes.crt.curves import (
     DIFFERS,
     MEDIUM,
@@ -21,7 +21,6 @@ from taciturn.recipes.crt.curves import (
     row_runs,
     value,
 )
-from taciturn.recipes.crt.data import where_from
 from taciturn.recipes.crt.sizes import DELTA, EPSILON, OURS, name_of
 from taciturn.recipes.recipe import Inputs, Plot, Recipe, Results, Series, Table, statements
 from taciturn.recipes.verdicts import Order, sentences
@@ -64,8 +63,7 @@ RECIPE = Recipe(
 def run(inputs: Inputs, work: Work) -> Results:
     """Curves of the noised rows at γ = .1 (in the smoke size: at the γ it has), and the ends of all rows."""
     plots, tables, found, says, claims, gains = [], [], {}, [], [], []
-    for name in where_from(inputs):
-        bench = Bench(inputs, work, name)
+    for name, bench in benches(inputs, work).items():
         gammas = bench.setting.gammas
         gamma = GAMMA if GAMMA in gammas else gammas[-1]
         cells: dict[tuple[str, str, float, int], Row] = {

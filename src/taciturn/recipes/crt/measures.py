@@ -68,21 +68,23 @@ def _private_steps(done: int, before: int, steps: int, rounds: int) -> int:
     return min(whole, rounds) * steps + max(0, rest - before)
 
 
-def attacks(run: Any, canaries: Any, members: Sequence[Document], others: Sequence[Document], group: int) -> Row:
+def attacks(
+    run: Any, canaries: Any, members: Sequence[Document], others: Sequence[Document], kinds: Sequence[str], group: int
+) -> Row:
     """Highest exposure of the canaries, accuracy and AUC of membership, alone and in groups of ``group`` (A.5).
 
     Members are turns of the training dialogues that hold a secret, as they were written; non-members turns of the same kind
-    with other people's secrets, from the same generator. Under "secret_" the same of the secret's own tokens alone: what
-    stands around it is everybody's and only blurs the score.
+    with other people's secrets, from the same generator. kinds: labels of those secrets. Under "secret_" the same of the
+    secret's own tokens alone: what stands around it is everybody's and only blurs the score.
     """
     import taciturn as tt
 
-    sides = [secret_turns(documents) for documents in (members, others)]
+    sides = [secret_turns(documents, kinds) for documents in (members, others)]
     few = min(1000, *map(len, sides))
     inside, outside = ([record.body for record in side[:few]] for side in sides)
     names = ["exposure", "membership", *(["group-membership"] if few >= 2 * group else [])]
     found = tt.audit(run, names, canaries=canaries, members=inside, nonmembers=outside, group_size=group, seed=0)
-    row: Row = {"members": few, **secrets_told(run.model(), [side[:few] for side in sides], group)}
+    row: Row = {"members": few, **secrets_told(run.model(), [side[:few] for side in sides], kinds, group)}
     for each in found:
         name = each.attack.replace("-", "_")
         row |= {name: each.score, f"{name}_verdict": each.verdict, f"{name}_p95": each.null.get("p95")}
@@ -96,14 +98,14 @@ def _null(finding: Any) -> list[float]:
     return [finding.null["accuracy_same_set_mean"], finding.null["accuracy_same_set_p95"]]
 
 
-def secrets_told(model: tuple[Any, Any], sides: Sequence[Sequence[Record]], group: int) -> Row:
+def secrets_told(model: tuple[Any, Any], sides: Sequence[Sequence[Record]], kinds: Sequence[str], group: int) -> Row:
     """AUC and accuracy at the best threshold of −mean loss of the secrets' tokens, alone and summed over disjoint groups.
     model: with its tokenizer. sides: members and non-members."""
     import numpy as np
 
     from taciturn.auditing.membership.roc import best_threshold, delong
 
-    scores = [-secret_losses(*model, side) for side in sides]
+    scores = [-secret_losses(*model, side, kinds) for side in sides]
     rng = np.random.default_rng(0)
     batches = [
         each[rng.permutation(len(each))[: len(each) // group * group]].reshape(-1, group).sum(1) for each in scores
@@ -115,8 +117,8 @@ def secrets_told(model: tuple[Any, Any], sides: Sequence[Sequence[Record]], grou
     return row
 
 
-def secret_losses(model: Any, tokenizer: Any, records: Sequence[Record]) -> Any:
-    """Mean −log p over the tokens that touch a secret of each record, given what stands before it, [N]."""
+def secret_losses(model: Any, tokenizer: Any, records: Sequence[Record], kinds: Sequence[str]) -> Any:
+    """Mean −log p over the tokens that touch a secret of these kinds in each record, given what stands before it, [N]."""
     import numpy as np
 
     from taciturn.models.loss import collate, microbatches, token_losses
@@ -129,22 +131,21 @@ def secret_losses(model: Any, tokenizer: Any, records: Sequence[Record]) -> Any:
     for rows in microbatches(np.arange(len(tokens)), tokens.lengths, 4096):
         losses = token_losses(model, collate(tokens, rows, mask, model.device)).double().cpu().numpy()
         for line, at in zip(losses, rows, strict=True):
-            spans = [(span.start, span.end) for span in records[at].gold if told(span)]
+            spans = [(span.start, span.end) for span in records[at].gold if told(span, kinds)]
             inside = touched(tokenizer, records[at].body, spans, len(tokens[at]))[1:]  # scored at the token before
             found[at] = line[: len(inside)][inside].mean()
     return found
 
 
-def told(span: Any) -> bool:
-    """Whether an annotation is of a kind that the attack looks for: names stand elsewhere too, numbers of parcels are the
-    firm's own."""
-    return span.label not in ("name", "tracking_number")
+def told(span: Any, kinds: Sequence[str]) -> bool:
+    """Whether an annotation is of a kind that the attack looks for; sets differ in case."""
+    return span.label.lower() in kinds
 
 
-def secret_turns(documents: Sequence[Document]) -> list[Record]:
+def secret_turns(documents: Sequence[Document], kinds: Sequence[str]) -> list[Record]:
     """Turns with an annotated secret that is told, each text once."""
     from taciturn.text.segment import split
 
     records: list[Record] = [record for document in documents for record in split(document, "turn")]
-    every = [record for record in records if any(map(told, record.gold))]
+    every = [record for record in records if any(told(span, kinds) for span in record.gold)]
     return list({record.body: record for record in every}.values())
