@@ -61,7 +61,7 @@ def kept(rows: Sequence[dict[str, Any]], epochs: int) -> Cells:
     return {
         ("LSTM", key["row"], key["gamma"], key["seed"]): each["row"]
         for each in rows
-        if (key := each["key"])["row"] != "bar" and key["epochs"][0] == epochs and (key["row"], key["gamma"]) in CELLS
+        if ((key := each["key"])["row"], key.get("gamma")) in CELLS and key["epochs"][0] == epochs
     }
 
 

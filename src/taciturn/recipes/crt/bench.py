@@ -83,6 +83,16 @@ class Bench:
 
         return self.work.cell(self._bar(kind), measure)
 
+    def missed(self) -> Row:
+        """Annotated secrets (secrets), and those of them that neither policy marks wholly (missed): none of CRT's ε holds
+        for these. π_c is the same at every γ."""
+
+        def measure() -> Row:
+            counts = self.screened(self.setting.gammas[0]).manifest.counts
+            return {"secrets": counts.gold_spans, "missed": counts.gold_missed_by_both}
+
+        return self.work.cell({**self._bar("none"), "row": "secrets"}, measure)
+
     def kept(self) -> bool:
         """Whether it was measured, so that a page needs no data."""
         return self.work.kept(self._bar(self.setting.kinds[0])) is not None
