@@ -138,12 +138,45 @@ def test_what_the_map_says_of_jfts_table_2_stands_on_its_page() -> None:
     (untold,) = [line for line in lines if line.startswith("- Not told apart here: sst2, jft is ahead of redaction")]
     assert all(f" {level} (" in untold for level in LEVELS)
     assert not any("ahead of redaction" in line for line in lines if line.startswith(("- As in", "- Not as in")))
-    scores = {cells[1].strip(): cells[2].split()[0] for line in lines if len(cells := line.split("|")) == 8}
+    scores = _scores(lines, "sst2")
     jft = sorted(scores[f"jft, {level}"] for level in LEVELS)
     redacted = sorted(scores[f"redacted, {level}"] for level in LEVELS)
     said = f"DP-SGD has {scores['DP-SGD']} %, jft {jft[0]} to {jft[-1]}; what"
     assert said in (text := MAP.read_text("utf-8"))
     assert f"redaction alone has {redacted[0]} to {redacted[-1]} %, no-DP {scores['no-DP']}." in text
+
+
+def _scores(lines: list[str], task: str) -> dict[str, str]:
+    """First number of each row of the table of a task."""
+    table = lines[lines.index(f"**{task}**") :]
+    end = next(at for at, line in enumerate(table) if line.startswith("ε at the task"))
+    return {cells[1].strip(): cells[2].split()[0] for line in table[:end] if len(cells := line.split("|")) == 8}
+
+
+def test_what_the_map_says_of_the_turns_of_jfts_table_2_stands_on_its_page() -> None:
+    lines = (DOCS / "papers" / "jft-table2-medium.md").read_text("utf-8").splitlines()
+    said = [line for line in lines if line.startswith("- ") and ": abcd, " in line]
+    assert [line.partition(":")[0] for line in said] == ["- As in the paper"] * 3 + ["- Told apart"]
+    assert [line.count(" against ") for line in said] == [2, 2, 1, 1]
+    assert "jft with values (ours) is ahead of jft" in said[3]
+    scores, text = _scores(lines, "abcd"), " ".join(MAP.read_text("utf-8").split())
+    low, high = (f"{{}}, {level}" for level in LEVELS[2:])
+    assert f"from {scores[low.format('redacted')]} and {scores[high.format('redacted')]}, where" in text
+    assert f"the perplexity to {scores[low.format('jft')]} and {scores[high.format('jft')]}; " in text
+    values = scores[low.format("jft with values (ours)")]
+    assert f"DP-SGD ends at {scores['DP-SGD']}, no-DP at {scores['no-DP']}, values in the masks at {values}." in text
+
+
+def test_what_the_map_says_of_jfts_table_6_stands_on_its_page() -> None:
+    page = (DOCS / "papers" / "jft-table6-medium.md").read_text("utf-8")
+    assert "- As in the paper: sst2, jft is ahead of CRT: low-contextual (" in page
+    assert "- Not told apart here: sst2, jft is ahead of CRT: high-entity (" in page
+    table = {c[1].strip(): [x.strip() for x in c] for line in page.splitlines() if len(c := line.split("|")) == 7}
+    assert {row[3] for name, row in table.items() if ", high" in name or ", low" in name} == {"0.707"}
+    few, many = (table[f"CRT as published, {level}"][5] for level in ("low-contextual", "high-entity"))
+    said = f"the same σ is ε = 3 of jft and {few} and {many} of CRT"
+    assert said in MAP.read_text("utf-8")
+    assert {table[f"jft, {level}"][5] for level in ("low-contextual", "high-entity")} == {"3.00"}
 
 
 def test_what_the_map_says_of_jfts_table_4_stands_on_its_page() -> None:
