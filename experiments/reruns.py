@@ -82,7 +82,13 @@ def settled(page: str, seed: int = 0) -> dict[Key, Verdict]:
         key = json.loads(lines.partition("\n")[0])["key"]
         data = Path(key.get("given") or key.get("data", ""))  # rows have the folder's name
         with patch.object(tiny_models, "_train", lambda *_: None):  # nothing is measured, so no model is needed
-            return said(page.removesuffix(MEDIUM), inputs(page, seed, data), work)
+            return said(page.removesuffix(MEDIUM), inputs(page, seed, data, *models(lines)), work)
+
+
+def models(lines: str) -> list[str]:
+    """Names of the models of rows, in the order in which the command names them; settings of a model are none."""
+    found = (json.loads(line)["key"].get("model") for line in lines.splitlines())
+    return list(dict.fromkeys(name for name in found if name and not name.startswith("{")))
 
 
 def unmeasured(cell: str) -> None:

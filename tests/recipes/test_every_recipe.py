@@ -61,8 +61,12 @@ def test_a_page_says_what_its_rows_say(rows: Path, tmp_path: Path, monkeypatch: 
     command = rf"`taciturn recipe run {name} --(quick|medium)(?: --runs (\d+))?{given}`"
     ran = re.search(command, page)
     assert ran
-    data, model, writer = (each and each.lower() for each in ran.groups()[2:])
-    inputs = Inputs(ran[1], data and Path(data), model, runs=int(ran[2] or 0), writer=writer)  # type: ignore[arg-type]
+    data = ran[3] and Path(ran[3].lower())
+    models = (json.loads(line)["key"].get("model") for line in rows.read_text().splitlines())
+    names = dict.fromkeys(each for each in models if each and not each.startswith("{"))  # there are settings, too
+    named = dict(zip([each for each in ran.groups()[3:] if each], names, strict=False))
+    model, writer = (each and named.get(each, each.lower()) for each in ran.groups()[3:])
+    inputs = Inputs(ran[1], data, model, runs=int(ran[2] or 0), writer=writer)  # type: ignore[arg-type]
     assert stem(registry.recipe(name), inputs.size) == rows.stem
     assert page.count(RULE) <= 1, "orders of one page were corrected apart from each other"
     results = again(name, rows, tmp_path, inputs, monkeypatch)

@@ -137,7 +137,7 @@ def test_what_the_map_says_of_jfts_table_2_stands_on_its_page() -> None:
     assert [level for level in LEVELS if f" {level} (" in ahead] == [x for x in LEVELS if x != "low-contextual"]
     (untold,) = [line for line in lines if line.startswith("- Not told apart here: sst2, jft is ahead of redaction")]
     assert all(f" {level} (" in untold for level in LEVELS)
-    assert not any("ahead of redaction" in line for line in lines if line.startswith(("- As in", "- Not as in")))
+    assert not any(": sst2, jft is ahead of redaction" in line and "ot told" not in line for line in lines)
     scores = _scores(lines, "sst2")
     jft = sorted(scores[f"jft, {level}"] for level in LEVELS)
     redacted = sorted(scores[f"redacted, {level}"] for level in LEVELS)
