@@ -33,7 +33,7 @@ OUR_SETTING = (
     "text, S-DP with the σ of the paper's accounting, three runs, no GPT; rates of the noised steps chosen on 500 "
     "validation turns of CustomerSim with another seed, γ = .1."
 )
-MEDIUM = "customersim, multiwoz"
+MEDIUM = "customersim, multiwoz or both"
 DIFFERS = (
     "Models and text of the quick size are a thousandth of the paper's: what can be compared is the order of the "
     "rows and the "
