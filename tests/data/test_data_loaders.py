@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.data.loaders import HUB, hub_name, load, names
-from taciturn.data.loaders.dialogues import occurrences
 from taciturn.errors import DataError, UsageError
 from taciturn.text.chat import pair
 from taciturn.text.document import Document
+from taciturn.text.readers.fields import occurrences
 
 
 def lines(path: Path, rows: Iterable[Any]) -> Path:

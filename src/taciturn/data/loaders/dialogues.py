@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from taciturn.data.loaders.layouts import Asked, Found, built
 from taciturn.data.loaders.tables import plain_lines, stem_of
 from taciturn.errors import DataError
 from taciturn.text.readers import Corpus, Quarantined, ReadOptions
+from taciturn.text.readers.fields import occurrences
 from taciturn.text.readers.formats import json_list
 from taciturn.text.readers.items import Row
 
@@ -111,17 +111,6 @@ def _dialogue(name: str, turns: list[tuple[str, str, list[tuple[str, str]]]]) ->
             for speaker, text, secrets in turns
         ],
     }
-
-
-def occurrences(text: str, value: str) -> Iterator[tuple[int, int]]:
-    """Where ``value`` stands in ``text`` as whole words, whatever its case.
-
-    >>> list(occurrences("Ann met Anna, ANN.", "ann"))
-    [(0, 3), (14, 17)]
-    """
-    if value.strip():
-        for match in re.finditer(rf"(?<!\w){re.escape(value.strip())}(?!\w)", text, re.IGNORECASE):
-            yield match.span()
 
 
 def _nested(values: Iterator[Mapping[str, Any]], paths: tuple[Path, ...]) -> Corpus:
