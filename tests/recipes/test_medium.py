@@ -204,6 +204,43 @@ def test_multiwoz_is_trained_on_what_is_not_tested_on(both: Path, tmp_path: Path
     assert {each.id.partition("-")[0] for each in found} == {"mwz22_train_part001"}
 
 
+@pytest.mark.parametrize(
+    ("changed", "members", "others", "note"),
+    [
+        ({}, {"mwz22_train_part001"}, {"mwz22_dev"}, "those of version 2.2"),
+        ({"mwz21_dev": "mwz22_dev"}, {"mwz21_test"}, {"mwz21_dev"}, "those of version 2.1"),
+        ({"mwz21_dev": "mwz22_dev", "mwz22_train_part001": ""}, {"mwz21_test"}, {"mwz21_dev"}, "those of version 2.1"),
+        ({"mwz22_test": "mwz22_dev"}, {"mwz22_train_part001"}, {"mwz22_dev", "mwz22_test"}, ""),
+    ],
+)
+def test_both_sides_of_the_membership_attack_are_written_alike(
+    both: Path, tmp_path: Path, changed: dict[str, str], members: set[str], others: set[str], note: str
+) -> None:
+    """2.1's text is cut into tokens: beside 2.2's, a model tells the sides apart by their blanks."""
+    folder = tmp_path / "sets"
+    shutil.copytree(both, folder)
+    for name, of in changed.items():
+        file = folder / "multiwoz" / f"{name}.jsonl.gz"
+        if of:
+            text = gzip.decompress((folder / "multiwoz" / f"{of}.jsonl.gz").read_bytes()).decode()
+            file.write_bytes(gzip.compress(text.replace(of, name).encode()))
+        else:
+            file.unlink()
+    bench = Bench(Inputs("medium", data=folder), Work(tmp_path), "multiwoz")
+    inside, outside, told = bench.sides()
+    assert told == note
+    assert [{each.id.partition("-")[0] for each in side} for side in (inside, outside)] == [members, others]
+    assert {each.id for each in inside} <= {each.id for each in bench.documents("train")}
+
+
+def test_a_folder_with_others_only_in_another_form_says_what_is_missing(both: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "sets"
+    shutil.copytree(both, folder)
+    (folder / "multiwoz" / "mwz22_train_part001.jsonl.gz").unlink()
+    with pytest.raises(DataError, match="multiwoz21"):
+        Bench(Inputs("medium", data=folder), Work(tmp_path), "multiwoz").sides()
+
+
 def test_membership_in_multiwoz_is_about_reference_numbers(both: Path, tmp_path: Path) -> None:
     documents = Bench(Inputs("medium", data=both), Work(tmp_path), "multiwoz").documents("train")
     turns = [record for document in documents for record in segment.split(document, "turn")]

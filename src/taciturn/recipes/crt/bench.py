@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from taciturn.privacy.guarantees.evidence import ALLOWED
 from taciturn.recipes import texts
 from taciturn.recipes.cells import Row, Work
-from taciturn.recipes.crt.data import SECRETS, SPLITS, holds, load_split
+from taciturn.recipes.crt.data import SECRETS, SPLITS, holds, in_one_form, load_split
 from taciturn.recipes.crt.measures import attacks, bayesian, noise
 from taciturn.recipes.crt.sizes import CANARIES, COPIES, DELTA, EPSILON, SIZES, Setting, of
 from taciturn.recipes.recipe import Inputs
@@ -79,6 +79,7 @@ class Bench:
                 "test": note,
                 "turns": len(test),
                 "dialogues": len(documents),
+                "sides": self.sides()[2],
             }
 
         return self.work.cell(self._bar(kind), measure)
@@ -131,6 +132,14 @@ class Bench:
 
         split = "test" if part == "test" else "train"
         return simulate(2 * n, seed + self.inputs.seed, split)[n if part == "others" else 0 :][:n]
+
+    def sides(self) -> tuple[list[Document], list[Document], str]:
+        """Dialogues trained on and others for the membership attack, in one form; and which, where not all are."""
+        trained = self.documents("train")
+        if self.inputs.data is None or (pair := in_one_form(self.data, self.inputs.data)) is None:
+            return trained, self.documents("others"), ""
+        version, members, others = pair
+        return [each for each in trained if each.id in members], list(others), f"those of version {version}"
 
     def test(self) -> tuple[list[Record], str]:
         """Up to 500 test turns that do not stand in the training text, and how many do."""
@@ -266,8 +275,7 @@ class Bench:
             return {
                 "points": points, "perplexity": points[-1]["perplexity"], "outside": points[-1]["outside"],
                 **noise(plan), **bayesian(plan, points, gamma if row.startswith("CRT") else None),
-                **attacks(run, self.canaries, self.documents("train"), self.documents("others"),
-                          SECRETS[self.data], self.setting.group),
+                **attacks(run, self.canaries, *self.sides()[:2], SECRETS[self.data], self.setting.group),
             }  # fmt: skip
         finally:
             shutil.rmtree(out, ignore_errors=True)

@@ -171,10 +171,12 @@ def _set_words(bench: Bench, cells: Cells) -> str:
     """The same of one data set."""
     s, bar = bench.setting, bench.bar(bench.setting.kinds[0])
     gpt = f" (GPT {s.epochs[1]})" if "GPT" in s.kinds else ""
-    members, told = next(iter(cells.values()))["members"], bench.missed()
+    members, told = f"{next(iter(cells.values()))['members']:,} texts a side", bench.missed()
+    if bar.get("sides"):
+        members += f", {bar['sides']},"
     return (
         f"{TITLES[bench.data]}: {bar.get('dialogues', s.dialogues):,} dialogues; {s.epochs[0]} epochs without noise{gpt}, "
-        f"{s.steps:,} noised steps; {members:,} texts a side of the membership attack; {bar['turns']:,} test turns "
+        f"{s.steps:,} noised steps; {members} of the membership attack; {bar['turns']:,} test turns "
         f"({bar['test']}), {_bar_words(bars(bench.inputs, bench.work, bench.data))}; of {told['secrets']:,} annotated "
         f"secrets {told['missed']:,} are not wholly marked by either policy: no ε of CRT holds for them."
     )

@@ -29,11 +29,34 @@ def load_split(data: str, folder: Path, part: str) -> tuple[Document, ...]:
     """Dialogues of the user's folder; MultiWOZ 2.1's test ones are trained on too where 2.2's are not there to test on.
     Raises DataError where it holds no such split."""
     found = _first(SPLITS[data, part], folder)
-    if (data, part) == ("multiwoz", "train") and not holds(folder, "multiwoz22", "test"):
+    if part == "train" and _two_versions(data, folder):
         known = {each.id for each in found}
-        more = _first((("multiwoz21", "test"),), folder) if holds(folder, "multiwoz21", "test") else ()
-        found += tuple(each for each in more if each.id not in known)
+        found += tuple(each for each in _first((("multiwoz21", "test"),), folder) if each.id not in known)
     return found
+
+
+def in_one_form(data: str, folder: Path) -> tuple[str, frozenset[str], tuple[Document, ...]] | None:
+    """Where dialogues of MultiWOZ 2.1 are trained on: the version with dialogues trained on and not, ids of the first, and
+    the others. 2.1 is cut into tokens, "number is : X ." for "number is: X."; against texts of the other version a model
+    that knows no secret tells members apart. None where 2.2 is all there is. Raises DataError where neither is whole."""
+    two, first = _two_versions(data, folder), holds(folder, "multiwoz22", "train")
+    if data != "multiwoz" or (first and not two):
+        return None
+    if first and not holds(folder, "multiwoz21", "valid"):
+        version, name, trained = "2.2", "multiwoz22", ["train"]
+    else:
+        version, name, trained = "2.1", "multiwoz21", ["test"] if two else ["train", "test"]
+    members = _first([(name, split) for split in trained], folder)
+    return version, frozenset(each.id for each in members), _first(((name, "valid"),), folder)
+
+
+def _two_versions(data: str, folder: Path) -> bool:
+    return (
+        data == "multiwoz"
+        and not holds(folder, "multiwoz22", "test")
+        and holds(folder, "multiwoz22", "train")
+        and holds(folder, "multiwoz21", "test")
+    )
 
 
 def holds(folder: Path, name: str, split: str) -> bool:
