@@ -120,7 +120,7 @@ def test_it_goes_on_cell_by_cell_and_from_rows_alone(
 
 def test_others_of_a_split_that_is_used_up_are_those_of_the_other_splits(data: Path, tmp_path: Path) -> None:
     bench = Bench(Inputs("medium", data=data), Work(tmp_path))
-    inside, outside = ({d.text for d in bench.documents(part)} for part in ("train", "others"))
+    inside, outside = ({d.text for d in bench.texts.documents(part)} for part in ("train", "others"))
     assert len(inside) == 8
     assert outside
     assert not inside & outside
@@ -139,7 +139,7 @@ def test_a_secrets_own_loss_is_that_of_its_tokens_alone(data: Path, tmp_path: Pa
     tokenizer = load_tokenizer(settings["tokenizer"], "lstm")
     model = load_model("lstm", tokenizer, 0, settings["options"])
     kinds = SECRETS["customersim"]
-    records = secret_turns(bench.documents("train"), kinds)
+    records = secret_turns(bench.texts.documents("train"), kinds)
     assert len(records) > 3
     assert all(any(s.label in ("address", "phone_number", "order_number") for s in r.gold) for r in records)
     model.eval()
@@ -192,7 +192,8 @@ def test_the_sets_of_a_page_are_those_measured_or_at_hand(data: Path, both: Path
 def test_multiwoz_is_trained_on_what_is_not_tested_on(both: Path, tmp_path: Path) -> None:
     bench = Bench(Inputs("medium", data=both), Work(tmp_path), "multiwoz")
     parts = {
-        part: {each.id.partition("-")[0] for each in bench.documents(part)} for part in ("train", "others", "test")
+        part: {each.id.partition("-")[0] for each in bench.texts.documents(part)}
+        for part in ("train", "others", "test")
     }
     assert parts == {
         "train": {"mwz22_train_part001", "mwz21_test"}, "others": {"mwz22_dev"}, "test": {"mwz22_dev"},
@@ -200,7 +201,7 @@ def test_multiwoz_is_trained_on_what_is_not_tested_on(both: Path, tmp_path: Path
     whole = tmp_path / "whole"
     shutil.copytree(both, whole)
     shutil.copy(whole / "multiwoz" / "mwz22_dev.jsonl.gz", whole / "multiwoz" / "mwz22_test.jsonl.gz")
-    found = replace(bench, inputs=replace(bench.inputs, data=whole)).documents("train")
+    found = replace(bench, inputs=replace(bench.inputs, data=whole)).texts.documents("train")
     assert {each.id.partition("-")[0] for each in found} == {"mwz22_train_part001"}
 
 
@@ -227,10 +228,10 @@ def test_both_sides_of_the_membership_attack_are_written_alike(
         else:
             file.unlink()
     bench = Bench(Inputs("medium", data=folder), Work(tmp_path), "multiwoz")
-    inside, outside, told = bench.sides()
+    inside, outside, told = bench.texts.sides()
     assert told == note
     assert [{each.id.partition("-")[0] for each in side} for side in (inside, outside)] == [members, others]
-    assert {each.id for each in inside} <= {each.id for each in bench.documents("train")}
+    assert {each.id for each in inside} <= {each.id for each in bench.texts.documents("train")}
 
 
 def test_a_folder_with_others_only_in_another_form_says_what_is_missing(both: Path, tmp_path: Path) -> None:
@@ -238,11 +239,11 @@ def test_a_folder_with_others_only_in_another_form_says_what_is_missing(both: Pa
     shutil.copytree(both, folder)
     (folder / "multiwoz" / "mwz22_train_part001.jsonl.gz").unlink()
     with pytest.raises(DataError, match="multiwoz21"):
-        Bench(Inputs("medium", data=folder), Work(tmp_path), "multiwoz").sides()
+        Bench(Inputs("medium", data=folder), Work(tmp_path), "multiwoz").texts.sides()
 
 
 def test_membership_in_multiwoz_is_about_reference_numbers(both: Path, tmp_path: Path) -> None:
-    documents = Bench(Inputs("medium", data=both), Work(tmp_path), "multiwoz").documents("train")
+    documents = Bench(Inputs("medium", data=both), Work(tmp_path), "multiwoz").texts.documents("train")
     turns = [record for document in documents for record in segment.split(document, "turn")]
     told = {record.body for record in turns if "Ref" in {each.label for each in record.gold}}
     assert {record.body for record in secret_turns(documents, SECRETS["multiwoz"])} == told

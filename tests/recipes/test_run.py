@@ -110,15 +110,17 @@ def test_the_policy_misses_the_share_of_canaries_that_is_asked(tmp_path: Path) -
     from taciturn.screening.policies.derived import Missing
 
     bench = Bench(SMALL, Work(tmp_path))
-    texts = [bench.canaries.template.fill(secret) for secret in bench.canaries.secrets]
+    texts = [bench.texts.canaries.template.fill(secret) for secret in bench.texts.canaries.secrets]
     for gamma in (0.0, 0.1, 0.3, 0.5):
-        missed = [not found.spans for found in Missing(bench.policy, gamma, bench.miss_seed(gamma)).find(texts)]
+        missed = [
+            not found.spans for found in Missing(bench.texts.policy, gamma, bench.texts.miss_seed(gamma)).find(texts)
+        ]
         assert sum(missed) == 10 * gamma
 
 
 def test_members_and_others_are_different_people(tmp_path: Path) -> None:
     bench = Bench(SMALL, Work(tmp_path))
-    inside, outside = bench.documents("train"), bench.documents("others")
+    inside, outside = bench.texts.documents("train"), bench.texts.documents("others")
     assert len(inside) == len(outside) == SMOKE.dialogues
     assert not {d.text for d in inside} & {d.text for d in outside}
 

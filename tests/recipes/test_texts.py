@@ -84,8 +84,8 @@ def test_no_test_text_of_the_others_stands_in_the_training_text(tmp_path: Path) 
     users = uedp_bench.bench("gpt2", SMALL, Work(tmp_path))
     assert not {plain(d.text) for d in users.documents} & {plain(r.text) for r in users.test}
     crt = Bench(SMALL, Work(tmp_path))
-    test, note = crt.test()
-    train = {plain(line) for d in crt.documents("train") for line in d.text.split("\n")}
+    test, note = crt.texts.test()
+    train = {plain(line) for d in crt.texts.documents("train") for line in d.text.split("\n")}
     assert test
     assert not train & {plain(r.text) for r in test}
     assert not note.startswith("0 of")

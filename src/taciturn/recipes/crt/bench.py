@@ -10,22 +10,16 @@ import json
 import shutil
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property, partial
-from hashlib import sha256
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from taciturn.privacy.guarantees.evidence import ALLOWED
-from taciturn.recipes import texts
 from taciturn.recipes.cells import Row, Work
-from taciturn.recipes.crt.data import SECRETS, SPLITS, holds, in_one_form, load_split
+from taciturn.recipes.crt.corpus import Texts
+from taciturn.recipes.crt.data import SECRETS, SPLITS, holds
 from taciturn.recipes.crt.measures import attacks, bayesian, noise
-from taciturn.recipes.crt.sizes import CANARIES, COPIES, DELTA, EPSILON, SIZES, Setting, of
+from taciturn.recipes.crt.sizes import DELTA, EPSILON, SIZES, Setting, of
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.trained import constant, token_budget, untrained
-
-if TYPE_CHECKING:
-    from taciturn.screening.corpus.screened import ScreenedCorpus
-    from taciturn.screening.policies import Policy
-    from taciturn.text.document import Document, Record
 
 
 @dataclass(frozen=True)
@@ -40,6 +34,11 @@ class Bench:
     def setting(self) -> Setting:
         chosen = of(self.inputs.size, self.data)
         return replace(chosen, seeds=self.inputs.runs or chosen.seeds)
+
+    @cached_property
+    def texts(self) -> Texts:
+        """What is trained, tested and attacked on."""
+        return Texts(self.inputs, self.work, self.data, self.setting)
 
     def cells(self) -> dict[tuple[str, str, float, int], Row]:
         """Every (kind, row, γ, seed) of the bench. DPSGD does not look at what π finds: one cell stands for all γ."""
@@ -68,9 +67,9 @@ class Bench:
         from taciturn.text.segment import split
 
         def measure() -> Row:
-            documents = self.documents("train")
+            documents = self.texts.documents("train")
             train = [record for document in documents for record in split(document, "turn")]
-            test, note = self.test()
+            test, note = self.texts.test()
             seeds = range(self.inputs.seed, self.inputs.seed + self.setting.seeds)
             start = [untrained(self.model(kind), test, seed) for seed in seeds]
             return {
@@ -79,7 +78,7 @@ class Bench:
                 "test": note,
                 "turns": len(test),
                 "dialogues": len(documents),
-                "sides": self.sides()[2],
+                "sides": self.texts.sides()[2],
             }
 
         return self.work.cell(self._bar(kind), measure)
@@ -89,7 +88,7 @@ class Bench:
         for these. π_c is the same at every γ."""
 
         def measure() -> Row:
-            counts = self.screened(self.setting.gammas[0]).manifest.counts
+            counts = self.texts.screened(self.setting.gammas[0]).manifest.counts
             return {"secrets": counts.gold_spans, "missed": counts.gold_missed_by_both}
 
         return self.work.cell({**self._bar("none"), "row": "secrets"}, measure)
@@ -115,92 +114,6 @@ class Bench:
         """The user's data and model, by the names of their folders: rows are shown to others."""
         data, model = self.inputs.data, self.inputs.model
         return {"given": str(data and data.resolve().name), "model": model and model.rstrip("/").rsplit("/")[-1]}
-
-    # The corpus
-
-    def documents(self, part: str, seed: int = 0) -> list[Document]:
-        """Dialogues of a split. Of "train", part "others" follows those trained on: the same generator, other people."""
-        n = self.setting.test if part == "test" else self.setting.dialogues
-        if (folder := self.inputs.data) is not None:
-            every = load_split(self.data, folder, "test" if part == "test" else "train")
-            if part == "others":  # a split used up leaves those of the others
-                return list(
-                    every[n : 2 * n] or load_split(self.data, folder, "valid") + load_split(self.data, folder, "test")
-                )
-            return list(every[:n])
-        from taciturn.data.customersim import simulate
-
-        split = "test" if part == "test" else "train"
-        return simulate(2 * n, seed + self.inputs.seed, split)[n if part == "others" else 0 :][:n]
-
-    def sides(self) -> tuple[list[Document], list[Document], str]:
-        """Dialogues trained on and others for the membership attack, in one form; and which, where not all are."""
-        trained = self.documents("train")
-        if self.inputs.data is None or (pair := in_one_form(self.data, self.inputs.data)) is None:
-            return trained, self.documents("others"), ""
-        version, members, others = pair
-        return [each for each in trained if each.id in members], list(others), f"those of version {version}"
-
-    def test(self) -> tuple[list[Record], str]:
-        """Up to 500 test turns that do not stand in the training text, and how many do."""
-        from taciturn.text.segment import split
-
-        train, test = (
-            [record for document in self.documents(part) for record in split(document, "turn")]
-            for part in ("train", "test")
-        )
-        kept, note = texts.unseen(test, train, 500)
-        return list(kept), note
-
-    @cached_property
-    def canaries(self) -> Any:
-        """Template and secrets: lower case, as CustomerSim's π takes two words with capitals for a name."""
-        from taciturn.auditing.canaries.templates import Planted, Template, draw
-
-        template = Template("my id is: {}", length=self.setting.digits)
-        return Planted(template, tuple(draw(template, CANARIES, 7)), COPIES)
-
-    @cached_property
-    def policy(self) -> Policy:
-        """π: the set's preset and the canaries' own pattern."""
-        import taciturn as tt
-        from taciturn.screening.policies import Regex
-
-        digits = self.setting.digits
-        badge = Regex("canary", rf"my id is: (\d{{{digits}}})", must_find=("my id is: " + "1" * digits,), group=1)
-        return tt.policy(self.data, badge, name=f"{self.data} and canaries")
-
-    def miss_seed(self, gamma: float) -> int:
-        """The first seed of π's coin with which it misses 10γ of the ten canaries, rounded: else chance would decide."""
-        from taciturn.screening.policies.derived import Missing
-
-        texts = [self.canaries.template.fill(secret) for secret in self.canaries.secrets]
-        want = round(gamma * CANARIES)
-        for seed in range(10_000):
-            if sum(not found.spans for found in Missing(self.policy, gamma, seed).find(texts)) == want:
-                return seed
-        raise AssertionError(f"no coin misses {want} canaries")
-
-    def screened(self, gamma: float) -> ScreenedCorpus:
-        """The corpus through π at γ; kept in the work folder."""
-        import taciturn as tt
-        from taciturn.auditing.canaries.templates import plant
-        from taciturn.screening import pipeline
-        from taciturn.screening.corpus.manifest import MANIFEST
-        from taciturn.text.readers import Corpus
-
-        given = (
-            "" if self.inputs.data is None else f"-{sha256(str(self.inputs.data.resolve()).encode()).hexdigest()[:8]}"
-        )
-        folder = self.work.path("screened", f"{self.data}-{self.inputs.size}-{self.inputs.seed}-{gamma:g}{given}")
-        if not (folder / MANIFEST).exists():
-            canaries = self.canaries
-            documents = plant(self.documents("train"), canaries.template, canaries.secrets, canaries.copies, 7)
-            pipeline.screen(
-                Corpus.from_documents(documents), self.policy, tt.policy("conservative"), unit="turn", miss_rate=gamma,
-                miss_seed=self.miss_seed(gamma), out=folder,
-            )  # fmt: skip
-        return tt.load_screened(folder)
 
     # Training and attacks
 
@@ -246,7 +159,7 @@ class Bench:
     def _measure(self, kind: str, row: str, gamma: float, seed: int) -> Row:
         import taciturn as tt
 
-        screened = self.screened(gamma)
+        screened = self.texts.screened(gamma)
         mechanism, options = self.plan(row, kind, len(screened.texts("original")))
         points: list[Row] = []
 
@@ -260,7 +173,7 @@ class Bench:
                 )  # fmt: skip
 
         target = mechanism != "redacted" and "noise_multiplier" not in options
-        test, _ = self.test()
+        test, _ = self.texts.test()
         planned = tt.plan(
             mechanism, screened, self.model(kind), epsilon=EPSILON if target else None, delta=DELTA,
             seeds={"model": seed, "data": seed},
@@ -275,7 +188,7 @@ class Bench:
             return {
                 "points": points, "perplexity": points[-1]["perplexity"], "outside": points[-1]["outside"],
                 **noise(plan), **bayesian(plan, points, gamma if row.startswith("CRT") else None),
-                **attacks(run, self.canaries, *self.sides()[:2], SECRETS[self.data], self.setting.group),
+                **attacks(run, self.texts.canaries, *self.texts.sides()[:2], SECRETS[self.data], self.setting.group),
             }  # fmt: skip
         finally:
             shutil.rmtree(out, ignore_errors=True)
