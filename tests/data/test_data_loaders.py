@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.data.loaders import HUB, hub_name, load, names
+from taciturn.data.loaders.dialogues import occurrences
 from taciturn.errors import DataError, UsageError
 from taciturn.text.chat import pair
 from taciturn.text.document import Document
-from taciturn.text.readers.fields import occurrences
 
 
 def lines(path: Path, rows: Iterable[Any]) -> Path:
@@ -346,6 +346,46 @@ def test_occurrences_are_whole_words(text: str, value: str) -> None:
     assert all(text[a:b] == value for a, b in found)
     words = text.replace(",", " ").replace(".", " ").split()
     assert len(found) == words.count(value)
+
+
+@pytest.mark.parametrize(
+    ("text", "marked", "value", "found"),
+    [
+        ("The reference number is EQ0YAQ1G .", "number", "EQ0YAQ1G", "EQ0YAQ1G"),
+        ("It is  JWM813SD .", "", "JWM813SD", "JWM813SD"),
+        ("A moderately priced inn, moderate food.", "moderately", "moderate", "moderately"),
+        ("In the center of town.", "center", "centre", "center"),
+        ("0133 rang; the line is 0133", "line", "0133", "0133"),
+        ("Ann and Annabel went", "and", "Anna", "and"),
+        ("Ask for ANN today", "for", "ann", "ANN"),
+    ],
+)
+def test_a_span_of_multiwoz_21_stands_where_its_value_does(
+    tmp_path: Path, text: str, marked: str, value: str, found: str
+) -> None:
+    """A value in another form moves nothing, and the other readers move nothing at all: the text marked is the secret."""
+    start = text.index("  ") + 1 if not marked else text.index(marked)
+    span = {"start": start, "end": start + len(marked), "value": value, "slot": "Ref", "secret": True}
+    other = {"start": 0, "end": 1, "value": text.split()[-1].strip(".,"), "slot": "Area", "secret": False}
+    row = {"dialogue_id": "X", "turns": [{"speaker": "SYSTEM", "text": text, "spans": [other, span]}, {"text": "Bye"}]}
+    for name in ("mwz21_test", "mwz22_test"):
+        lines(tmp_path / f"{name}.jsonl", [row])
+    whole = load("multiwoz21", tmp_path, "test")
+    (document,) = whole.corpus.documents()
+    (gold,) = document.gold
+    assert document.text[gold.start : gold.end] == found
+    assert gold.start == (text.rindex(found) if value == "0133" else text.index(found))
+    assert ("1 annotations of secrets beside" in whole.note) == (found != marked)
+    (document,) = load("multiwoz22", tmp_path, "test").corpus.documents()
+    assert [document.text[s.start : s.end] for s in document.gold] == [marked] * bool(marked)
+
+
+def test_the_telephone_numbers_of_multiwoz_21_are_numbers(shared: Path) -> None:
+    """88 of 614 are marked beside the number."""
+    documents = load("multiwoz21", shared / "data", "test").corpus.documents()
+    phones = [d.text[s.start : s.end] for d in documents for s in d.gold if s.label == "Phone"]
+    assert len(phones) == 614
+    assert all(any(map(str.isdigit, each)) for each in phones)
 
 
 COUNTS = [

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,7 @@ from taciturn.data.loaders.layouts import Asked, Found, built
 from taciturn.data.loaders.tables import plain_lines, stem_of
 from taciturn.errors import DataError
 from taciturn.text.readers import Corpus, Quarantined, ReadOptions
-from taciturn.text.readers.fields import occurrences
-from taciturn.text.readers.formats import json_list
+from taciturn.text.readers.formats import json_list, jsonl
 from taciturn.text.readers.items import Row
 
 LOCATED = ("customer_name", "email", "phone", "username", "account_id", "street_address", "full_address", "zip_code",
@@ -77,6 +77,43 @@ def multiwoz22(paths: tuple[Path, ...], _: Asked) -> Found:
     return _nested(values(), paths), "" if beside else missing
 
 
+def multiwoz21_lines(paths: tuple[Path, ...], _: Asked) -> Found:
+    """MultiWOZ 2.1 as JSON lines with spans. A sixth of its references, phones and postcodes are marked some tokens beside
+    their value ("number" in "The reference number is EQ0YAQ1G"): these stand on the value instead.
+
+    Only here: elsewhere a value may be a canonical form, and the text that was marked is the secret.
+    """
+    moved = 0
+
+    def values() -> Iterator[Mapping[str, Any]]:
+        nonlocal moved
+        for path in paths:
+            for talk in _rows(jsonl(path, path.name, ReadOptions()), path):
+                turns = [
+                    {**turn, "spans": [_placed(each, turn["text"]) for each in turn.get("spans", ())]}
+                    for turn in talk["turns"]
+                ]
+                pairs = zip(talk["turns"], turns, strict=True)
+                moved += sum(
+                    was != now and was.get("secret", True)
+                    for old, new in pairs
+                    for was, now in zip(old.get("spans", ()), new["spans"], strict=True)
+                )
+                yield {**talk, "turns": turns}
+
+    corpus = _nested(values(), paths)
+    return corpus, f"{moved} annotations of secrets beside their value are moved to it." if moved else ""
+
+
+def _placed(span: Mapping[str, Any], text: str) -> Mapping[str, Any]:
+    """The span at the place of its value that is nearest; as it is where it holds the value or the text does not."""
+    start, end, value = span["start"], span["end"], str(span.get("value", ""))
+    if value.casefold() in text[start:end].casefold():
+        return span
+    start, end = min(occurrences(text, value), key=lambda place: abs(place[0] - start), default=(start, end))
+    return {**span, "start": start, "end": end}
+
+
 def _acted(text: str, annotated: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     for _, slot, value, start, end in annotated.get("span_info", ()):
         right = isinstance(start, int) and isinstance(end, int) and text[start:end].lower() == str(value).lower()
@@ -113,6 +150,17 @@ def _dialogue(name: str, turns: list[tuple[str, str, list[tuple[str, str]]]]) ->
     }
 
 
+def occurrences(text: str, value: str) -> Iterator[tuple[int, int]]:
+    """Where ``value`` stands in ``text`` as whole words, whatever its case.
+
+    >>> list(occurrences("Ann met Anna, ANN.", "ann"))
+    [(0, 3), (14, 17)]
+    """
+    if value.strip():
+        for match in re.finditer(rf"(?<!\w){re.escape(value.strip())}(?!\w)", text, re.IGNORECASE):
+            yield match.span()
+
+
 def _nested(values: Iterator[Mapping[str, Any]], paths: tuple[Path, ...]) -> Corpus:
     try:
         return built(values, stem_of(paths))
@@ -129,7 +177,11 @@ def _object(path: Path) -> Mapping[str, Any]:
 
 def _elements(path: Path) -> Iterator[Any]:
     """What a JSON file holds, one by one. The whole set may be one object, so no record is too long."""
-    for item in json_list(path, path.name, ReadOptions(max_record_bytes=1 << 30)):
+    return _rows(json_list(path, path.name, ReadOptions(max_record_bytes=1 << 30)), path)
+
+
+def _rows(items: Iterable[object], path: Path) -> Iterator[Any]:
+    for item in items:
         if isinstance(item, Quarantined):
             raise DataError(f"{path.name}, {item.location}: {item.reason}")
         if isinstance(item, Row):

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from taciturn.data.loaders import layouts as lay
-from taciturn.data.loaders.dialogues import abcd, multiwoz21, multiwoz22
+from taciturn.data.loaders.dialogues import abcd, multiwoz21, multiwoz21_lines, multiwoz22
 from taciturn.data.loaders.layouts import WHOLE, Layout, cut, in_runs, marked, rows
 from taciturn.data.loaders.tables import columns, news_csv, tsv
 
@@ -147,9 +147,9 @@ SETS: Mapping[str, DataSet] = {
     "multiwoz21": DataSet(
         "MIT", ("multiwoz", "MultiWOZ_2.1"),
         {
-            "train": (Place("data.json", _MWZ21), Place("mwz21_train.jsonl", _ROWS)),
-            "valid": (Place("data.json", _MWZ21), Place("mwz21_dev.jsonl", _ROWS)),
-            "test": (Place("data.json", _MWZ21), Place("mwz21_test.jsonl", _ROWS)),
+            "train": (Place("data.json", _MWZ21), Place("mwz21_train.jsonl", multiwoz21_lines)),
+            "valid": (Place("data.json", _MWZ21), Place("mwz21_dev.jsonl", multiwoz21_lines)),
+            "test": (Place("data.json", _MWZ21), Place("mwz21_test.jsonl", multiwoz21_lines)),
         },
         note="The same dialogues as 2.2: never train on one version's valid and test on the other's.",
     ),

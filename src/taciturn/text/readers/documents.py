@@ -26,7 +26,7 @@ def document(row: Row, default_id: str, options: ReadOptions) -> Document | None
     The text of a dialogue is its turns' texts, each closed by a line end, without speaker names. Gold spans count code
     points of their turn, message or flat text (of a pair: its first); those marked ``"secret": false`` are annotations of
     something else and are left out, and where no such mark exists all are gold. Offsets are checked against the text,
-    and against what a span says of itself (fields.gold_spans).
+    values are not.
 
     Raises BadRecord.
     """

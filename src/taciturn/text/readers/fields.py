@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
@@ -55,9 +54,7 @@ def name_of(value: Mapping[str, Any], field: str, role: str) -> str:
 def gold_spans(spans: object, text: str, shift: int, where: str, marked_only: bool) -> Iterator[Span]:
     """Annotated spans of a text, moved by ``shift``; see ``documents.document``.
 
-    A span that says its own text is held to it: offsets that count UTF-16, as JavaScript does, are corrected. A "value" may
-    be a normal form ("centre" for "center"), so it is no such promise; but where it stands elsewhere and not at the offsets,
-    the span belongs there.
+    A span that says its own text is held to it: offsets that count UTF-16, as JavaScript does, are corrected.
     """
     if spans is None:
         return
@@ -75,8 +72,6 @@ def gold_spans(spans: object, text: str, shift: int, where: str, marked_only: bo
             raise BadRecord(
                 f"span {number} of {where} lies outside its text (offsets count code points, end exclusive)"
             )
-        if isinstance(value := span.get("value"), str) and value not in text[start:end]:
-            start, end = _nearest(value, start, end, text)
         if start == end:
             continue
         label = span.get("slot", span.get("label"))
@@ -94,25 +89,6 @@ def _held_to(said: str, start: int, end: int, text: str, where: str) -> tuple[in
     raise BadRecord(
         f"{where} says another text than stands at its offsets (in code points, or UTF-16 units); annotate this text again"
     )
-
-
-def _nearest(value: str, start: int, end: int, text: str) -> tuple[int, int]:
-    """The place of the whole words of ``value``, in any case, that is nearest to offsets which do not hold them; the offsets
-    where they do, or where the text has it nowhere. MultiWOZ 2.1 marks "number" in "The reference number is EQ0YAQ1G"."""
-    if value.casefold() in text[start:end].casefold():
-        return start, end
-    return min(occurrences(text, value), key=lambda place: abs(place[0] - start), default=(start, end))
-
-
-def occurrences(text: str, value: str) -> Iterator[tuple[int, int]]:
-    """Where ``value`` stands in ``text`` as whole words, whatever its case.
-
-    >>> list(occurrences("Ann met Anna, ANN.", "ann"))
-    [(0, 3), (14, 17)]
-    """
-    if value.strip():
-        for match in re.finditer(rf"(?<!\w){re.escape(value.strip())}(?!\w)", text, re.IGNORECASE):
-            yield match.span()
 
 
 def kind(value: object) -> str:
