@@ -214,6 +214,12 @@ def test_exposure_with_more_epochs(experiment: Callable[[str], Any]) -> None:
         assert LONGER.partition(" (")[0] in (ROOT / "docs" / "papers" / f"{name}.md").read_text("utf-8")
 
 
+def test_s_dp_with_more_steps(experiment: Callable[[str], Any]) -> None:
+    script = experiment("selective_steps")
+    told = script.show(script.MEDIUM.read_text(), script.ROWS.read_text())
+    assert told in (ROOT / "docs" / "results.md").read_text("utf-8")
+
+
 def test_no_verdict_is_overturned(experiment: Callable[[str], Any]) -> None:
     """The page of reruns is its rows, and no order is as in the paper one time and not the other."""
     script = experiment("reruns")

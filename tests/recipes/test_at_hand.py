@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from taciturn.errors import DataError
-from taciturn.recipes.at_hand import Absent, Texts, at_hand
+from taciturn.recipes.at_hand import Absent, Texts, at_hand, there
 from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Inputs
 from taciturn.text.document import Document
@@ -52,3 +52,21 @@ def test_what_is_kept_serves_where_the_folder_is_not_and_never_where_it_is(tmp_p
     assert (len(found.train), found.note, found.facts) == (2, "five", {"users": 2})
     assert len(found.test) == len(found.held) == 0
     assert "text 0" not in work.lines()
+
+
+def test_a_set_is_there_if_the_folder_has_it_or_if_it_is_gone_and_was_read(tmp_path: Path) -> None:
+    folder, work = tmp_path / "data", Work(tmp_path / "work")
+    inputs = Inputs("medium", data=folder)
+    assert not there("agnews", "AG", Inputs("medium"), work)
+    assert not there("agnews", "AG", inputs, work)
+    (folder / "agnews").mkdir(parents=True)
+    assert not there("agnews", "AG", inputs, work)
+    (folder / "agnews" / "train.csv").write_text('"1","Title","It rains."\n')
+    assert there("agnews", "AG", inputs, work)
+    at_hand("AG", inputs, work, lambda: Texts(SOME, ()))
+    (folder / "agnews" / "train.csv").unlink()
+    assert not there("agnews", "AG", inputs, work)  # a folder that lost it says so
+    (folder / "agnews").rmdir()
+    folder.rmdir()
+    assert there("agnews", "AG", inputs, work)
+    assert not there("agnews", "AG", Inputs("medium", data=folder, seed=1), work)

@@ -24,12 +24,15 @@ from taciturn.recipes.crt.data import SECRETS
 from taciturn.recipes.crt.measures import secret_losses, secret_turns
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.uedp import bench as uedp_bench
+from taciturn.recipes.uedp import data as uedp_data
 from taciturn.recipes.uedp import extended
 from taciturn.recipes.uedp.accounting import PLANS
-from taciturn.recipes.uedp.data import SENTENCES
+from taciturn.recipes.uedp.data import SENTENCES, TURNS
+from taciturn.recipes.uedp.paper import OTHERS
 from taciturn.recipes.verdicts import AS, NOT_AS
 from taciturn.text import segment
 from taciturn.text.document import Document
+from taciturn.text.spans import Span
 
 SMALL = replace(
     sizes.MEDIUM, dialogues=16, test=8, digits=2, gammas=(0.0, 0.5), group=2, epochs=(2, 1), batch_size=16, steps=2,
@@ -293,7 +296,7 @@ def test_uedp_reads_a_folder_of_news(
     """In the sizes of a smoke test: rows name the folder alone."""
     pytest.importorskip("spacy")
     monkeypatch.setitem(PLANS, "medium", PLANS["smoke"])  # type: ignore[arg-type]
-    monkeypatch.setattr(uedp_bench, "ENCODER", PLANS["smoke"])
+    monkeypatch.setattr(uedp_bench, "TUNED", {})
     monkeypatch.setitem(SENTENCES, "medium", (30, 6))  # type: ignore[arg-type]
     monkeypatch.setattr(extended, "RATES", (0.0, 1.0))
     model = little_encoder(["Bill Gates of Microsoft Corp. said in Paris"]) if figure == "uedp-figure3" else None
@@ -309,6 +312,65 @@ def test_uedp_reads_a_folder_of_news(
         assert "the head alone is, without dropout" in built.results.setting
         keys = [json.loads(line)["key"] for line in rows.splitlines()]
         assert {key["kind"] for key in keys if "texts" not in key} == {"little"}
+
+
+@pytest.fixture(scope="module")
+def all_sets(data: Path, news: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Customers, news and loan agreements in one folder."""
+    folder = tmp_path_factory.mktemp("sets") / "all"
+    shutil.copytree(data, folder)
+    shutil.copytree(news / "agnews", folder / "agnews")
+    (folder / "sec_contracts").mkdir()
+    for name, verbs in (("FIN5", ("lends", "owes", "pays")), ("FIN3", ("sues", "grants", "owns"))):
+        words = (("Acme", "I-ORG"), ("", "O"), ("Bob", "I-PER"), ("in", "O"), ("Rome", "I-LOC"), (".", "O"))
+        text = "".join("".join(f"{word or verb} NNP O {tag}\n" for word, tag in words) + "\n" for verb in verbs * 4)
+        (folder / "sec_contracts" / f"{name}.txt").write_text(text)
+    return folder
+
+
+def test_customers_and_contracts_stand_beside_news(
+    all_sets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Figure 6: what the folder holds of three sets, and the page again from rows where the folder is gone."""
+    pytest.importorskip("spacy")
+    monkeypatch.setitem(PLANS, "medium", PLANS["smoke"])  # type: ignore[arg-type]
+    monkeypatch.setattr(uedp_bench, "TUNED", {})
+    monkeypatch.setitem(SENTENCES, "medium", (30, 6))  # type: ignore[arg-type]
+    monkeypatch.setitem(TURNS, "medium", (200, 8))  # type: ignore[arg-type]
+    folder = tmp_path / "all"
+    shutil.copytree(all_sets, folder)
+    built = build("uedp-figure6", Inputs("medium", data=folder, runs=1), tmp_path / "out")
+    titles = [table.title for table in built.results.tables]
+    assert [title.partition(":")[0] for title in titles] == [
+        "AG-awd-lstm", "CustomerSim-awd-lstm", "Loans-awd-lstm",
+    ]  # fmt: skip
+    assert {"uedp, Name", "uedp, Parcel"} <= {row[0] for row in built.results.tables[1].rows}
+    assert len({plot.key for plot in built.results.plots}) == 6
+    assert any("CustomerSim-awd-lstm, Address" in line for line in built.results.says)
+    shutil.rmtree(folder)
+    monkeypatch.setattr(uedp_bench, "trained", lambda *_, **__: pytest.fail("trained again"))
+    again = build("uedp-figure6", Inputs("medium", data=folder, runs=1), tmp_path / "out")
+    assert again.results == built.results
+
+
+def test_users_of_dialogues_are_the_customers_they_name(all_sets: Path) -> None:
+    found, test, note = uedp_data.loaded(OTHERS["CustomerSim"], Inputs("medium", data=all_sets))
+    dialogues = {each.id: each for split in ("train", "test") for each in simulate(8, 3, split)}  # type: ignore[arg-type]
+    for part in (found, test):
+        for turn in part:
+            dialogue = dialogues[turn.id.rpartition("#")[0] or turn.id]
+            (name, *_) = (dialogue.text[s.start : s.end] for s in dialogue.gold if s.label == "name")
+            assert turn.user == name
+            assert turn.text in dialogue.text
+    assert {turn.text for turn in found if not turn.gold} & {turn.text for turn in test}  # what a clerk always says
+    assert "0 of 8 test dialogues stand in the training text" in note
+
+
+def test_a_dialogue_that_names_nobody_has_no_user() -> None:
+    named = Document("a", "Bob here.\nAsk Ann.", gold=(Span(0, 3, "Name"), Span(14, 17, "name")))
+    found = uedp_data.turns([named, Document("b", "Who?\nMe.", gold=(Span(5, 7, "phone_number"),))], "NAME")
+    assert {turn.user for turn in found} == {"Bob"}
+    assert "Who" not in "".join(turn.text for turn in found)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, overload
 
 from taciturn.errors import DataError
@@ -51,9 +52,7 @@ class Absent(Sequence[Any]):
 def at_hand(name: str, inputs: Inputs, work: Work, load: Callable[[], Texts]) -> Texts:
     """``load()``, its sizes kept with the rows; where the folder is not here, texts that are counted and cannot be read, by
     what is kept. Raises what ``load`` raises, also where nothing is kept."""
-    key = {
-        "texts": name, "size": inputs.size, "seed": inputs.seed, "data": inputs.data.resolve().name if inputs.data else "",
-    }  # fmt: skip
+    key = _key(name, inputs)
     if inputs.data is None or inputs.data.exists():
         found = load()
         work.keep(key, _kept(found))
@@ -63,6 +62,30 @@ def at_hand(name: str, inputs: Inputs, work: Work, load: Callable[[], Texts]) ->
         return load()  # which says that there is no such folder
     train, test, held = (Absent(row[part], name) for part in PARTS)
     return Texts(train, test, held, row["note"], row["facts"])
+
+
+def there(loader: str, name: str, inputs: Inputs, work: Work) -> bool:
+    """Whether the folder has a set to train on; where the folder is not here, whether :func:`at_hand` read it once."""
+    if inputs.data is None or inputs.data.exists():
+        return inputs.data is not None and holds(inputs.data, loader, "train")
+    return work.kept(_key(name, inputs)) is not None
+
+
+def holds(folder: Path, name: str, split: str) -> bool:
+    """Whether the folder has a split of a set."""
+    from taciturn.data.loaders import load
+    from taciturn.errors import DataError
+
+    try:
+        load(name, folder, split)
+    except DataError:
+        return False
+    return True
+
+
+def _key(name: str, inputs: Inputs) -> dict[str, Any]:
+    given = inputs.data.resolve().name if inputs.data else ""
+    return {"texts": name, "size": inputs.size, "seed": inputs.seed, "data": given}
 
 
 def _kept(found: Texts) -> Row:

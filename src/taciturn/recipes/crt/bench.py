@@ -13,9 +13,10 @@ from functools import cached_property, partial
 from typing import Any
 
 from taciturn.privacy.guarantees.evidence import ALLOWED
+from taciturn.recipes.at_hand import holds
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.crt.corpus import Texts
-from taciturn.recipes.crt.data import SECRETS, SPLITS, holds
+from taciturn.recipes.crt.data import SECRETS, SPLITS
 from taciturn.recipes.crt.measures import attacks, bayesian, noise
 from taciturn.recipes.crt.sizes import DELTA, EPSILON, SIZES, Setting, of
 from taciturn.recipes.recipe import Inputs

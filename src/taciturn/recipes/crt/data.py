@@ -7,6 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from taciturn.recipes.at_hand import holds
+
 if TYPE_CHECKING:
     from taciturn.text.document import Document
 
@@ -57,18 +59,6 @@ def _two_versions(data: str, folder: Path) -> bool:
         and holds(folder, "multiwoz22", "train")
         and holds(folder, "multiwoz21", "test")
     )
-
-
-def holds(folder: Path, name: str, split: str) -> bool:
-    """Whether the folder has a split of a set."""
-    from taciturn.data.loaders import load
-    from taciturn.errors import DataError
-
-    try:
-        load(name, folder, split)
-    except DataError:
-        return False
-    return True
 
 
 def _first(places: Sequence[tuple[str, str]], folder: Path) -> tuple[Document, ...]:

@@ -7,16 +7,31 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from taciturn.recipes.cells import Row
-from taciturn.recipes.recipe import Cell, Plot, Series, Table
+from taciturn.recipes.recipe import Cell, Plot, Results, Series, Table
 from taciturn.recipes.uedp.bench import TARGET, Bench
-from taciturn.recipes.verdicts import Order, Runs, merged
+from taciturn.recipes.verdicts import Order, Runs, merged, sentences
 
+UNSAID = "User-level DP says nothing of an entity that many users write about."
 COLUMNS = ("row", "score", "σ/β", "ε as published", "ε that holds", "about")
 
 
-def compared(bench: Bench, title: str) -> tuple[tuple[Plot, ...], Table, list[Order], list[str]]:
+def side_by_side(benches: Sequence[Bench], *first: Plot) -> Results:
+    """Each bench compared, on one page, whose orders are corrected together. first: a plot that stands before."""
+    several = len(benches) > 1
+    plots, tables, found, says = list(first), list[Table](), list[Order](), list[str]()
+    for each in benches:
+        drawn, table, told, more = compared(each, each.name, f"{each.name}, " if several else "")
+        plots += [replace(plot, key=f"{plot.key}-{each.name.lower()}") if several else plot for plot in drawn]
+        tables.append(table)
+        found += told
+        says += [f"{each.name}: {line}" if several else line for line in more]
+    setting = " ".join(each.setting() for each in benches)
+    return Results(setting, tuple(plots), tuple(tables), (*sentences(found), *says, UNSAID))
+
+
+def compared(bench: Bench, title: str, at: str = "") -> tuple[tuple[Plot, ...], Table, list[Order], list[str]]:
     """Two plots of the first run (the paper's axis, the one that holds), a table of where runs end, the paper's orders, and
-    what else it says."""
+    what else it says. at: what a category's name is said after, where a page has several benches."""
     found = [_Run.of(each) for each in bench.each_run()]
     first = found[0]
     claimed = [_series(f"Algorithm 1, {name}", row["curve"], 2) for name, row in first.published.items()]
@@ -37,7 +52,7 @@ def compared(bench: Bench, title: str) -> tuple[tuple[Plot, ...], Table, list[Or
     rows = {name: bench.runs(name, [float(run[name][0] or 0) for run in tables]) for name in tables[0]}
     table = Table(f"{title}: {bench.metric}", COLUMNS, merged(tables), note=note)
     squared = rows[f"Algorithm 1, {bench.categories[0]}, code's noise"]
-    return plots, table, orders(bench.categories, rows), _worth(first, squared.mean)
+    return plots, table, orders(bench.categories, rows, at), _worth(first, squared.mean)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,17 +100,21 @@ def _row(row: Row, about: str) -> tuple[Cell, ...]:
     return (score, row["sigma"]["private"], claim, holds, said)
 
 
-def orders(categories: Sequence[str], rows: Mapping[str, Runs]) -> list[Order]:
+def orders(categories: Sequence[str], rows: Mapping[str, Runs], at: str = "") -> list[Order]:
     """Section VI d: Algorithm 1 learns with its printed noise; at equal ε user-entity privacy is of more use than user-level
     DP, which protects less and other things; and of more use than masks."""
     start = replace(rows["before training"], floor=None)
     found = [
-        Order("Algorithm 1 with its printed noise is ahead of its start", rows[f"Algorithm 1, {each}"], start, each)
+        Order(
+            "Algorithm 1 with its printed noise is ahead of its start", rows[f"Algorithm 1, {each}"], start, at + each
+        )
         for each in categories
     ]
     for name, behind in ((f"user-level DP at equal ε = {TARGET:g}", f"user-level DP, ε = {TARGET:g}"),
                          ("de-identification", "de-identified")):  # fmt: skip
-        found += [Order(f"uedp is ahead of {name}", rows[f"uedp, {each}"], rows[behind], each) for each in categories]
+        found += [
+            Order(f"uedp is ahead of {name}", rows[f"uedp, {each}"], rows[behind], at + each) for each in categories
+        ]
     return found
 
 
@@ -111,7 +130,6 @@ def _worth(run: _Run, squared: float) -> list[str]:
     return [
         f"With the deviation squared, as in the released code, it reaches {squared:.3g} at a claim of {claim:.2f}; {bound}.",
         f"The claim and what holds differ by up to {worst[3] / worst[2]:.1f} times ({worst[2]:.2f} and {worst[3]:.2f}).",
-        "User-level DP says nothing of an entity that many users write about.",
     ]
 
 

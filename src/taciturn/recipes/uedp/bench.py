@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from taciturn.recipes import encoder, simulated_news, texts, tiny_models
-from taciturn.recipes.at_hand import Texts, at_hand
+from taciturn.recipes.at_hand import Texts, at_hand, there
 from taciturn.recipes.cells import Row, Work
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.trained import constant, trained, untrained
 from taciturn.recipes.uedp import data
-from taciturn.recipes.uedp.accounting import ENCODER, PLANS, Plan, claimed_and_real, facts, squared_noise
-from taciturn.recipes.uedp.paper import DELTA, PUBLISHED, Published
+from taciturn.recipes.uedp.accounting import PLANS, TUNED, Plan, claimed_and_real, facts, squared_noise
+from taciturn.recipes.uedp.paper import DELTA, SETS, Annotated, Published
 from taciturn.recipes.verdicts import Floor, Runs
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ TARGET = 8.0
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """A data set at the size asked for. published: the set of Table II, None for made-up text. seed: of first weights and
+    """A data set at the size asked for. published: the set, None for made-up text. seed: of first weights and
     order, one a run."""
 
     name: str
@@ -36,7 +36,7 @@ class Bench:
     model: dict[str, Any]
     plan: Plan
     categories: tuple[str, ...]
-    published: Published | None
+    published: Published | Annotated | None
     documents: Sequence[Document] = field(repr=False)
     test: Sequence[Record] = field(repr=False)
     users: int
@@ -170,10 +170,10 @@ class Bench:
 
 
 def bench(model: str, inputs: Inputs, work: Work, name: str = "AG") -> Bench:
-    """``model``: gpt2, bert or awd-lstm. name: of PUBLISHED, for full runs and the user's own copy."""
+    """``model``: gpt2, bert or awd-lstm. name: of SETS, for full runs and the user's own copy."""
     if inputs.quick and inputs.data is None:
         return _made_up(model, inputs, work)
-    published = PUBLISHED[name]
+    published = SETS[name]
 
     def load() -> Texts:
         train, test, note = data.loaded(published, inputs)
@@ -185,15 +185,21 @@ def bench(model: str, inputs: Inputs, work: Work, name: str = "AG") -> Bench:
 
     found = at_hand(name, inputs, work, load)
     note = found.note
-    plan = ENCODER if model == "bert" and inputs.size == "medium" else PLANS[inputs.size]
-    categories = tuple(each for each in published.sensitive if each != "All")
+    plan = TUNED.get((model, name), PLANS[inputs.size]) if inputs.size == "medium" else PLANS[inputs.size]
     chosen = _model(model, inputs, work, tuple(found.facts["labels"]))
     if "frozen" in chosen:
         note = f"{note.rstrip('.')}; {encoder.said(0)}."
     return Bench(
-        f"{published.name}-{model}", inputs, work, chosen, plan.of(model), categories, published, found.train,
+        f"{published.name}-{model}", inputs, work, chosen, plan.of(model), published.categories, published, found.train,
         found.test, found.facts["users"], note, inputs.seed,
     )  # fmt: skip
+
+
+def benches(places: Sequence[tuple[str, str]], inputs: Inputs, work: Work) -> list[Bench]:
+    """Of these (model, name) the ones whose set was measured or is in the folder. Raises the DataError of the first where
+    none is."""
+    found = [place for place in places if there(SETS[place[1]].loader, place[1], inputs, work)]
+    return [bench(model, inputs, work, name) for model, name in found or places[:1]]
 
 
 def _made_up(model: str, inputs: Inputs, work: Work) -> Bench:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Inputs, Plot, Recipe, Results
 from taciturn.recipes.uedp import bench as uedp_bench
-from taciturn.recipes.uedp.against_epsilon import compared, open_marks, reported
+from taciturn.recipes.uedp.against_epsilon import open_marks, reported, side_by_side
 from taciturn.recipes.uedp.paper import DIFFERS, NEEDS, READINGS
-from taciturn.recipes.verdicts import sentences
 
 SETS = ("CONLL-2003", "AG", "SEC")
 CONLL = (
@@ -57,28 +56,10 @@ RECIPE = Recipe(
 def run(inputs: Inputs, work: Work) -> Results:
     """Made-up news, the user's AG News, or the three sets."""
     names = SETS if inputs.size == "full" else ("AG",)
-    benches = [uedp_bench.bench("gpt2", inputs, work, name) for name in names]
-    parts = [compared(bench, bench.name) for bench in benches]
-    plots = [
-        _keyed(plot, bench.name if len(benches) > 1 else "")
-        for bench, part in zip(benches, parts, strict=True)
-        for plot in part[0]
-    ]
-    return Results(
-        setting=" ".join(bench.setting() for bench in benches),
-        plots=(PAPER, *plots),
-        tables=tuple(part[1] for part in parts),
-        says=(*sentences([o for part in parts for o in part[2]]), *(line for part in parts for line in part[3])),
-    )
+    return side_by_side([uedp_bench.bench("gpt2", inputs, work, name) for name in names], PAPER)
 
 
 PAPER = Plot(
     "paper", "The paper's numbers, CONLL-2003", "ε at δ = 1e-5", "perplexity", open_marks(CONLL), log_y=True,
     caption="Perplexities of GPT-2 (117M) do not compare with those of a tiny model.",
 )  # fmt: skip
-
-
-def _keyed(plot: Plot, name: str) -> Plot:
-    from dataclasses import replace
-
-    return replace(plot, key=f"{plot.key}-{name.lower()}") if name else plot

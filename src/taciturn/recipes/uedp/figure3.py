@@ -6,7 +6,7 @@ from taciturn.recipes.cells import Work
 from taciturn.recipes.recipe import Inputs, Recipe, Results, statements
 from taciturn.recipes.uedp import bench as uedp_bench
 from taciturn.recipes.uedp.accounting import ENCODER
-from taciturn.recipes.uedp.against_epsilon import compared
+from taciturn.recipes.uedp.against_epsilon import UNSAID, compared
 from taciturn.recipes.uedp.extended import sweep
 from taciturn.recipes.uedp.paper import DIFFERS, NEEDS, READINGS
 from taciturn.recipes.verdicts import sentences
@@ -49,5 +49,5 @@ def run(inputs: Inputs, work: Work) -> Results:
     bench = uedp_bench.bench("bert", inputs, work)
     plots, table, orders, says = compared(bench, "topics of news" if bench.published is None else "AG")
     plot_b, table_b, orders_b, free = sweep(bench, bench.categories[0])
-    told = (*sentences([*orders, *orders_b]), *says, free)
+    told = (*sentences([*orders, *orders_b]), *says, UNSAID, free)
     return Results(bench.setting(), (*plots, plot_b), (table, table_b), told)

@@ -4,8 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 DELTA = 1e-5
+
+
+ANNOTATED = {"Org": ("ORG",), "Loc": ("LOC",), "Person": ("PER", "PERSON"), "Misc": ("MISC",)}
+"""Labels of a category: spaCy's, and CoNLL-2003's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """A data set that is not the paper's. labels: of its annotation, in upper case, by category. user: label of the span
+    that names the user of a dialogue, which is then cut into turns, or "" where the set has users of its own."""
+
+    name: str
+    loader: str
+    labels: Mapping[str, tuple[str, ...]] = field(hash=False)
+    user: str = ""
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        return tuple(self.labels)
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +40,13 @@ class Published:
     users: int
     drawn: int
     sensitive: Mapping[str, int] = field(hash=False)
+
+    user: ClassVar[str] = ""
+    labels: ClassVar[Mapping[str, tuple[str, ...]]] = ANNOTATED
+
+    @property
+    def categories(self) -> tuple[str, ...]:
+        return tuple(name for name in self.sensitive if name != "All")
 
     @property
     def user_rate(self) -> float:
@@ -41,6 +68,19 @@ PUBLISHED = {
                   {"Org": 1_955, "Loc": 273, "GPE": 60, "PII": 357, "All": 2_166}),
     )
 }  # fmt: skip
+OTHERS = {
+    each.name: each
+    for each in (
+        Annotated(
+            "CustomerSim", "customersim",
+            {"Name": ("NAME",), "Address": ("ADDRESS",), "Phone": ("PHONE_NUMBER",), "Parcel": ("TRACKING_NUMBER",)},
+            user="NAME",
+        ),
+        Annotated("Loans", "sec_contracts", {name: ANNOTATED[name] for name in ("Org", "Loc", "Person")}),
+    )
+}  # fmt: skip
+"""Sets of the medium size. CustomerSim: simulated, so that a customer is known by the name that is given in a dialogue."""
+SETS: Mapping[str, Published | Annotated] = {**PUBLISHED, **OTHERS}
 
 NEEDS = (
     "CoNLL-2003 (by agreement), AG News and contracts in a folder given with --data, gpt2 or bert-base-uncased from "

@@ -129,7 +129,7 @@ def beside(name: str, published: Published, about: Row) -> str:
 
 
 def categories(published: Published | None) -> tuple[str, ...]:
-    return simulated_news.CATEGORIES if published is None else tuple(c for c in published.sensitive if c != "All")
+    return simulated_news.CATEGORIES if published is None else published.categories
 
 
 def counted(documents: Sequence[Any], published: Published | None) -> Row:
