@@ -17,12 +17,13 @@ operating system; `seed` decides first weights (or a classifier's head), dropout
 
 from __future__ import annotations
 
+import argparse
 import json
 import math
 import random
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -298,6 +299,22 @@ def table(rows: Sequence[Row], by: Sequence[str], columns: Mapping[str, str], di
         cells = [spread([row.get(name) for row in group], digits) for name in columns]
         lines.append("| " + " | ".join([*map(str, key), *cells, str(len(group))]) + " |")
     return "\n".join(lines)
+
+
+def beside_a_page(doc: str | None, run: Callable[[Path, Path], None], show: Callable[[], str]) -> None:
+    """The command line of a script whose cells stand beside those of a recipe's page. run: takes the data sets' folder and
+    the one that page was written to; show: the table of what is kept."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("do", choices=("run", "table"))
+    parser.add_argument("--data", type=Path, help="the data sets' folder")
+    parser.add_argument("--papers", type=Path, help="where the recipe's page was written")
+    options = parser.parse_args()
+    if options.do == "table":
+        print(show())
+        return
+    if options.data is None or options.papers is None:
+        parser.error("run: give --data, the folder of the data sets, and --papers, where the recipe's page was written")
+    run(options.data, options.papers)
 
 
 def spread(values: Sequence[Any], digits: int = 2) -> str:

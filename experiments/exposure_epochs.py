@@ -9,14 +9,13 @@ command has left below PAPERS; only the number of epochs without noise is anothe
 
 from __future__ import annotations
 
-import argparse
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from common import spread
+from common import beside_a_page, spread
 
 from taciturn.recipes.cells import Work
 from taciturn.recipes.crt.bench import Bench
@@ -46,10 +45,10 @@ class Longer(Bench):
         return replace(medium, epochs=(EPOCHS, 1), steps=medium.steps // EPOCHS * EPOCHS)
 
 
-def run(options: argparse.Namespace) -> None:
+def run(data: Path, papers: Path) -> None:
     """Every cell; those that are kept are read."""
-    work = Work(options.papers / ".work" / "crt", print)
-    bench = Longer(Inputs("medium", data=options.data, runs=len(SEEDS)), work)
+    work = Work(papers / ".work" / "crt", print)
+    bench = Longer(Inputs("medium", data=data, runs=len(SEEDS)), work)
     for seed in SEEDS:
         for row, gamma in CELLS:
             bench.cell("LSTM", row, gamma, seed)
@@ -85,14 +84,5 @@ def show(page: str, lines: str) -> str:
     return "\n".join([*table, "", *(f"- {line}" for line in sentences(orders)[:-1])])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("do", choices=("run", "table"))
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--papers", type=Path, help="where the recipe's page was written")
-    options = parser.parse_args()
-    print(show(MEDIUM.read_text(), ROWS.read_text())) if options.do == "table" else run(options)
-
-
 if __name__ == "__main__":
-    main()
+    beside_a_page(__doc__, run, lambda: show(MEDIUM.read_text(), ROWS.read_text()))

@@ -10,16 +10,16 @@ those of section 5.3; CRT's runs are those of the recipe's page.
 
 from __future__ import annotations
 
-import argparse
 import json
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
-from common import spread
+from common import beside_a_page, spread
 
 from taciturn.recipes.cells import Work
 from taciturn.recipes.crt.bench import Bench
-from taciturn.recipes.crt.curves import Cells, leaks
+from taciturn.recipes.crt.curves import leaks
 from taciturn.recipes.crt.sizes import Setting, name_of
 from taciturn.recipes.recipe import Inputs
 from taciturn.recipes.verdicts import sentences
@@ -41,10 +41,10 @@ class Longer(Bench):
         return replace(super().setting, steps=STEPS)
 
 
-def run(options: argparse.Namespace) -> None:
+def run(data: Path, papers: Path) -> None:
     """Every cell; those that are kept are read."""
-    work = Work(options.papers / ".work" / "crt", print)
-    bench = Longer(Inputs("medium", data=options.data, runs=SEEDS), work)
+    work = Work(papers / ".work" / "crt", print)
+    bench = Longer(Inputs("medium", data=data, runs=SEEDS), work)
     for seed in range(SEEDS):
         for gamma in GAMMAS:
             bench.cell("LSTM", SELECTIVE, gamma, seed)
@@ -60,7 +60,7 @@ def show(page: str, lines: str) -> str:
         "| noised steps | model | γ | runs | σ | highest exposure | perplexity |",
         "|---:|---|---:|---:|---:|---:|---:|",
     ]
-    cells: Cells = {}
+    cells: dict[tuple[str, str, float, int], dict[str, Any]] = {}
     short = next(each["key"]["steps"] for each in rows if each["key"]["row"] == SELECTIVE)
     for steps, row, gammas in ((short, SELECTIVE, GAMMAS), (STEPS, SELECTIVE, GAMMAS), (short, "CRT", GAMMAS[-1:])):
         for gamma in gammas:
@@ -81,14 +81,5 @@ def show(page: str, lines: str) -> str:
     return "\n".join([*table, "", *(f"- {line}" for line in sentences(orders)[:-1])])
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("do", choices=("run", "table"))
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--papers", type=Path, help="where the recipe's page was written")
-    options = parser.parse_args()
-    print(show(MEDIUM.read_text(), ROWS.read_text())) if options.do == "table" else run(options)
-
-
 if __name__ == "__main__":
-    main()
+    beside_a_page(__doc__, run, lambda: show(MEDIUM.read_text(), ROWS.read_text()))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -215,9 +216,16 @@ def test_exposure_with_more_epochs(experiment: Callable[[str], Any]) -> None:
 
 
 def test_s_dp_with_more_steps(experiment: Callable[[str], Any]) -> None:
-    script = experiment("selective_steps")
-    told = script.show(script.MEDIUM.read_text(), script.ROWS.read_text())
-    assert told in (ROOT / "docs" / "results.md").read_text("utf-8")
+    """The table, the verdicts, and how many runs exceed what chance does in one model of twenty."""
+    script, page = experiment("selective_steps"), (ROOT / "docs" / "results.md").read_text("utf-8")
+    assert script.show(script.MEDIUM.read_text(), script.ROWS.read_text()) in page
+    rows = [json.loads(line) for line in script.ROWS.read_text().splitlines()]
+    chance = -math.log2(1 - 0.95**0.1)  # what the highest of ten canaries exceeds in one model of twenty
+    assert f"The {chance:.1f} bits that chance alone exceeds in one model of twenty" in page
+    for gamma, says in ((0.0, "{} run of 5 at γ = 0"), (0.5, "{} run of 5 at γ = .5")):
+        highest = [row["row"]["exposure"] for row in rows if row["key"]["gamma"] == gamma]
+        assert len(highest) == script.SEEDS
+        assert says.format(sum(each > chance for each in highest)) in page
 
 
 def test_no_verdict_is_overturned(experiment: Callable[[str], Any]) -> None:
